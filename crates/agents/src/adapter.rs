@@ -1,0 +1,88 @@
+//! The contract between an agent's adapter and the shell.
+
+use serde_json::Value;
+use watchkeeper_core::{
+    AgentKind, TurnId, Wall,
+    signal::{Facts, SignalBody, Thread},
+};
+
+use crate::ancestry::AncestryRules;
+
+/// A signal before the shell adds who sent it, when it was received and its delivery id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    /// The agent's session id; `None` when a transcript or state file leaves it to its path.
+    pub session: Option<String>,
+    pub turn: Option<TurnId>,
+    pub thread: Thread,
+    /// The record's own wall time where it has one (hooks are stamped by the hook program instead).
+    pub at: Option<Wall>,
+    pub facts: Facts,
+    pub body: SignalBody,
+}
+
+/// What came of one payload.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// In the order in which the core must see them.
+    pub observations: Vec<Observation>,
+    /// The agent waits for this hook's output and could be told something.
+    pub question: Option<watchkeeper_core::input::HookQuestion>,
+    /// Names of events, record types and fields that no adapter knows (bounded), for `doctor`.
+    pub unknown: Vec<String>,
+    /// The payload was not what this agent sends (not JSON, no session id, too deep); why, in a few words.
+    pub malformed: Option<String>,
+}
+
+/// Reads the lines appended to one transcript. Its state survives restarts through `save` and `Adapter::transcript`.
+pub trait TranscriptReader: std::fmt::Debug + Send {
+    /// A cheap look at raw bytes (at most the first few hundred): could this line matter? Lines that cannot are never
+    /// parsed, whatever their length.
+    fn wants(&self, line: &[u8]) -> bool;
+    /// One complete line without its newline. Called for wanted lines only.
+    fn line(&mut self, line: &[u8], out: &mut Parsed);
+    /// The detector's memory (open calls, current turn) as JSON, bounded.
+    fn save(&self) -> Value;
+}
+
+/// What a state file of the agent says (Claude's session registry, Copilot's lock file).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateFile {
+    pub observation: Observation,
+    /// The process that wrote it; the shell drops the statement unless this process lives with this start time.
+    pub pid: u32,
+    /// Start time in clock ticks where the file has one.
+    pub start: Option<u64>,
+}
+
+/// One agent. All methods are pure and total.
+pub trait Adapter: std::fmt::Debug + Sync {
+    fn kind(&self) -> AgentKind;
+    /// Whether the end of background work starts a turn by itself.
+    fn wakes_model(&self) -> bool;
+    fn ancestry(&self) -> &'static AncestryRules;
+    /// `event`: the name given on the hook's command line, where the payload may not carry one. `argv`: further
+    /// arguments after it (Codex's legacy notify passes its JSON there).
+    fn payload(&self, event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Parsed;
+    /// A reader for this session's transcript; `saved` as returned by an earlier `save`.
+    fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>>;
+    /// Folders of state files to watch, derived from a session's transcript path (so that a moved home is honoured).
+    fn state_dirs(&self, transcript: &str) -> Vec<String>;
+    /// Parses a state file in such a folder; `content` is `None` when it was removed.
+    fn state_file(&self, file_name: &str, content: Option<&[u8]>) -> Option<StateFile>;
+    /// What a held hook prints to carry the answer.
+    fn reply(&self, event: &str, answer: &watchkeeper_core::effect::HookAnswer) -> Option<String>;
+    /// Installer for this agent's hooks.
+    fn installer(&self) -> Option<&'static dyn crate::install::Installer>;
+}
+
+/// The built-in adapter of an agent; `None` for kinds that have no hooks of their own.
+#[must_use]
+pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
+    match kind {
+        AgentKind::Claude => Some(&crate::claude::Claude),
+        AgentKind::Codex => Some(&crate::codex::Codex),
+        AgentKind::Copilot => Some(&crate::copilot::Copilot),
+        AgentKind::OpenCode | AgentKind::Gemini | AgentKind::Qwen | AgentKind::Acp | AgentKind::Mcp | AgentKind::Run => None,
+    }
+}

@@ -1,0 +1,10 @@
+//! One folder per coding agent, each with the same four files: `payload.rs` (hook payload → observations),
+//! `transcript.rs` (appended lines → observations, with a resumable cursor), `ancestry.rs` (which process is the
+//! agent), `install.rs` (file text → plan → file text). Everything is pure: no file, clock or process is touched.
+//!
+//! Agents' output is hostile until parsed: any bytes give observations or are passed over and counted; nothing panics.
+
+pub mod adapter;
+pub mod ancestry;
+
+pub use adapter::{Adapter, Observation, Parsed, adapter};
