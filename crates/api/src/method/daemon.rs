@@ -1,0 +1,112 @@
+//! The daemon itself: handshake, verdict, health.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use super::Scope;
+use crate::time::Time;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InitializeParams {
+    /// [`crate::rpc::PROTOCOL`] of the caller.
+    pub protocol: u32,
+    /// The caller's name and version, for logs.
+    pub client: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Initialized {
+    pub protocol: u32,
+    /// The daemon's version.
+    pub version: String,
+    /// What it can do beyond the first version, by name, each with its own version.
+    pub capabilities: BTreeMap<String, u32>,
+    /// What this caller may do.
+    pub scope: Scope,
+}
+
+/// The verdict in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Why {
+    /// The machine is kept awake by an inhibitor that is really held; `null`: not known.
+    pub awake: Option<bool>,
+    pub why: String,
+    /// For programs: `demand`, `no_demand`, `off`, `latched`, `refused`, `unknown`; more may come.
+    pub code: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DaemonStatus {
+    pub version: String,
+    pub protocol: u32,
+    pub pid: u32,
+    pub started_at: Time,
+    pub uptime_s: u64,
+    pub place: PlacePaths,
+    pub watch: WatchCoverage,
+    pub journal: JournalState,
+    /// Everything that is counted, by dotted name.
+    pub counters: BTreeMap<String, u64>,
+    /// Events that no adapter knows, by agent.
+    pub unknown_events: BTreeMap<String, u64>,
+    /// Payloads and records that are not what their agent sends, by agent.
+    pub malformed: BTreeMap<String, u64>,
+    /// Why the configuration file is not in force; `null`: it is.
+    #[serde(default)]
+    pub config_error: Option<String>,
+}
+
+/// Where this instance lives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacePaths {
+    pub config: String,
+    pub state: String,
+    pub run: String,
+    /// Named by `--home`: its own power defaults, machine scope for every process of the user.
+    pub private: bool,
+}
+
+/// Exit watches over live sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WatchCoverage {
+    pub live: u64,
+    pub watched: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JournalState {
+    pub seq: u64,
+    pub size_bytes: u64,
+}
+
+/// What a graceful stop leaves behind, one sentence each: sessions that still run, holds that are dropped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    pub left: Vec<String>,
+}
+
+/// The checks that only the daemon can make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doctor {
+    pub checks: Vec<Check>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Stable, lower case with dashes, e.g. `inhibitor`.
+    pub name: String,
+    pub level: CheckLevel,
+    pub detail: String,
+    /// What to do about it.
+    #[serde(default)]
+    pub fix: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckLevel {
+    Ok,
+    Unknown,
+    Warn,
+    Fail,
+}
