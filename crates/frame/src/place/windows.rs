@@ -1,0 +1,13 @@
+//! Windows: below the user's profile directory, asked from the process token (not `%LOCALAPPDATA%`).
+
+#[path = "sys_windows.rs"]
+mod sys;
+
+use super::{Place, PlaceError};
+
+pub(super) fn default_instance() -> Result<Place, PlaceError> {
+    let profile = sys::profile_directory()
+        .map_err(|source| PlaceError::System { what: "the user's profile directory", source })?;
+    let own = profile.join("AppData").join("Local").join("watchkeeper");
+    Ok(Place { config: own.join("config"), state: own.join("state"), run: own.join("run") })
+}
