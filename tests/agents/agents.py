@@ -1,0 +1,209 @@
+"""How each agent is set up and started: a home of its own, the scripted model, no network, no login.
+
+A home is private to one scenario. The agents get a clean environment, so that nothing of the person's own reaches them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from install_agents import CLAUDE, CODEX
+
+WITNESS_HOOK = Path(__file__).parent / "witness-hook"
+# Claude asks once about a key; it remembers the approved ones by their last 20 characters.
+KEY = "offline-key"
+STOP_SECONDS_MAX = 30
+
+CLAUDE_EVENTS = (
+    "SessionStart SessionEnd UserPromptSubmit PreToolUse PermissionRequest PostToolUse PostToolUseFailure Notification "
+    "Stop StopFailure SubagentStart SubagentStop"
+).split()
+CODEX_EVENTS = (
+    "SessionStart SessionEnd UserPromptSubmit PreToolUse PermissionRequest PostToolUse SubagentStart SubagentStop Stop Interrupt"
+).split()
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders of one scenario."""
+
+    root: Path
+
+    @property
+    def home(self) -> Path:
+        return self.root / "home"
+
+    @property
+    def work(self) -> Path:
+        return self.root / "project"
+
+    @property
+    def hook_dir(self) -> Path:
+        """Where the witness hook leaves its notes."""
+        return self.root / "hooks"
+
+    def base_environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "USER": "tester",
+            "SHELL": "/bin/bash",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+        }
+
+    def create(self) -> None:
+        self.home.mkdir(parents=True)
+        self.work.mkdir()
+        self.hook_dir.mkdir()
+        subprocess.run(["git", "init", "-q", str(self.work)], check=True, stdin=subprocess.DEVNULL)
+
+
+def add_witness(hooks_file: Path, events: list[str], hook_dir: Path, timeout_seconds: int = 60) -> None:
+    """Adds the harness's own entry to each event of a hooks file, after whatever is in it."""
+    settings = json.loads(hooks_file.read_text()) if hooks_file.exists() else {}
+    hooks = settings.setdefault("hooks", {})
+    for event in events:
+        command = f"'{WITNESS_HOOK}' '{hook_dir}' {event}"
+        entry = {"hooks": [{"type": "command", "command": command, "timeout": timeout_seconds}]}
+        hooks.setdefault(event, []).append(entry)
+    hooks_file.write_text(json.dumps(settings, indent=2))
+
+
+class Claude:
+    """Claude Code."""
+
+    name = "claude"
+
+    def __init__(self, home: Home, model_port: int) -> None:
+        self.home = home
+        self._port = model_port
+
+    def prepare(self) -> None:
+        state = {
+            "hasCompletedOnboarding": True,
+            "lastOnboardingVersion": "9.9.9",
+            "theme": "dark",
+            "numStartups": 5,
+            "autoUpdates": False,
+            "customApiKeyResponses": {"approved": [KEY], "rejected": []},
+            "bypassPermissionsModeAccepted": True,
+            "projects": {str(self.home.work): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
+        }
+        (self.home.home / ".claude").mkdir()
+        (self.home.home / ".claude.json").write_text(json.dumps(state))
+
+    def add_witness(self) -> None:
+        add_witness(self.home.home / ".claude" / "settings.json", CLAUDE_EVENTS, self.home.hook_dir)
+
+    def environment(self) -> dict[str, str]:
+        return self.home.base_environment() | {
+            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self._port}",
+            "ANTHROPIC_API_KEY": KEY,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "IS_SANDBOX": "1",  # lets root use the mode without permissions
+        }
+
+    def print_command(self, prompt: str, asks: bool) -> list[str]:
+        return [str(CLAUDE.binary), "-p", prompt, *self._mode(asks)]
+
+    def terminal_command(self, asks: bool) -> list[str]:
+        return [str(CLAUDE.binary), *self._mode(asks)]
+
+    @staticmethod
+    def _mode(asks: bool) -> list[str]:
+        return ["--permission-mode", "default"] if asks else ["--dangerously-skip-permissions"]
+
+    ready_screen = r"(?m)^❯"
+
+    def registry_dir(self) -> Path | None:
+        return self.home.home / ".claude" / "sessions"
+
+    def transcript_roots(self) -> list[Path]:
+        return [self.home.home / ".claude" / "projects"]
+
+    def clean_up(self) -> None:
+        """Nothing outlives a Claude session that was started here."""
+
+
+class Codex:
+    """Codex. `daemon`: its terminal interface starts the shared app-server, with hooks trusted through the dialog."""
+
+    name = "codex"
+
+    def __init__(self, home: Home, model_port: int, daemon: bool = False) -> None:
+        self.home = home
+        self._port = model_port
+        self._daemon = daemon
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.home / ".codex"
+
+    def prepare(self) -> None:
+        self._folder.mkdir()
+        (self._folder / "config.toml").write_text(
+            f"""model = "gpt-5.4"
+model_provider = "scripted"
+check_for_update_on_startup = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "http://127.0.0.1:{self._port}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_API_KEY"
+request_max_retries = 1
+stream_max_retries = 1
+
+[analytics]
+enabled = false
+
+[features]
+hooks = true
+default_mode_request_user_input = true
+
+[projects."{self.home.work}"]
+trust_level = "trusted"
+"""
+        )
+
+    def add_witness(self) -> None:
+        add_witness(self._folder / "hooks.json", CODEX_EVENTS, self.home.hook_dir)
+
+    def environment(self) -> dict[str, str]:
+        return self.home.base_environment() | {"CODEX_HOME": str(self._folder), "SCRIPTED_API_KEY": KEY}
+
+    def print_command(self, prompt: str, asks: bool) -> list[str]:
+        assert not asks, "`codex exec` never asks"
+        return [str(CODEX.binary), "exec", *self._trust(), "--dangerously-bypass-approvals-and-sandbox", prompt]
+
+    def terminal_command(self, asks: bool) -> list[str]:
+        mode = ["-a", "on-request", "-s", "workspace-write"] if asks else ["--dangerously-bypass-approvals-and-sandbox"]
+        return [str(CODEX.binary), *self._trust(), *mode]
+
+    def _trust(self) -> list[str]:
+        """Skipping the trust dialog also keeps the turns inside the process that was started."""
+        return [] if self._daemon else ["--dangerously-bypass-hook-trust"]
+
+    ready_screen = r"(?m)^›"
+
+    def registry_dir(self) -> Path | None:
+        return None
+
+    def transcript_roots(self) -> list[Path]:
+        return [self._folder / "sessions"]
+
+    def clean_up(self) -> None:
+        """Stops the shared app-server, if this home has one; its update loop stays and is a leftover."""
+        if self._daemon:
+            command = [str(CODEX.binary), "app-server", "daemon", "stop"]
+            subprocess.run(
+                command, env=self.environment(), cwd=self.home.work, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, timeout=STOP_SECONDS_MAX, check=False,
+            )  # fmt: skip

@@ -1,0 +1,66 @@
+"""What `/proc` says about the processes of one scenario; who belongs to it is told by its private HOME."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+END_SECONDS_MAX = 10
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def program_name(pid: int) -> str:
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return ""
+
+
+def is_zombie(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"
+
+
+def with_home(home: Path) -> list[int]:
+    """Living processes whose environment has exactly this HOME: agents, their tools, and what those left behind."""
+    wanted = b"HOME=" + os.fsencode(home)
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            environment = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if wanted in environment and not is_zombie(int(name)):
+            found.append(int(name))
+    return found
+
+
+def end_all(pids: list[int]) -> None:
+    """SIGKILL through pidfds, so that a reused pid is never hit; waits until they are gone."""
+    deadline = time.monotonic() + END_SECONDS_MAX
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            signal.pidfd_send_signal(fd, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(fd)
+    while any(not is_zombie(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.02)

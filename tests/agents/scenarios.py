@@ -1,0 +1,353 @@
+"""The scenarios: what a person does, and what is true after each step. A table at the end lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evidence import Evidence, Predicate
+from scene import Scene
+
+# A shell command that takes its time; a bare `sleep` is refused by Claude's shell tool.
+BUSY_3 = "python3 -c 'import time; time.sleep(3)'"
+BUSY_60 = "python3 -c 'import time; time.sleep(60)'"
+
+# ---- evidence ---------------------------------------------------------------------------------------------------------
+
+
+def hook(*names: str, tool: str | None = None) -> Predicate:
+    return lambda e: e.kind == "hook" and e.name in names and tool in (None, e.data.get("tool_name"))
+
+
+def registry(*statuses: str) -> Predicate:
+    return lambda e: e.kind == "registry" and e.name in statuses
+
+
+def record(*names: str) -> Predicate:
+    return lambda e: e.kind == "transcript" and e.name in names
+
+
+def any_of(*predicates: Predicate) -> Predicate:
+    return lambda e: any(matches(e) for matches in predicates)
+
+
+def interrupt_record(e: Evidence) -> bool:
+    """Claude's transcript tells of an interruption with a user record, if the answer had begun."""
+    if e.kind != "transcript" or e.name != "user":
+        return False
+    return "[Request interrupted by user" in str((e.data.get("message") or {}).get("content"))
+
+
+def command_ended(e: Evidence) -> bool:
+    """Codex: a command that ran in the background has ended."""
+    if e.kind != "transcript" or e.name != "event_msg/item_completed":
+        return False
+    return ((e.data.get("payload") or {}).get("item") or {}).get("type") == "CommandExecution"
+
+
+AGENT_GONE = any_of(hook("SessionEnd"), registry("removed"), lambda e: e.kind == "exit" and e.name == "agent")
+TURN_STARTED = any_of(hook("UserPromptSubmit"), registry("busy"), record("event_msg/task_started"))
+TURN_STOPPED = any_of(hook("Stop"), registry("idle", "shell"), record("event_msg/task_complete"))
+INTERRUPTED = any_of(hook("Interrupt"), registry("idle"), interrupt_record, record("event_msg/turn_aborted"))
+ASKED = any_of(hook("PermissionRequest"), registry("waiting"))
+EXIT = lambda e: e.kind == "exit" and e.name == "agent"  # noqa: E731
+
+# ---- print mode -------------------------------------------------------------------------------------------------------
+
+
+def print_text(scene: Scene) -> None:
+    scene.print_mode("PLAY slow:4")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", AGENT_GONE, "the agent ended")
+
+
+def print_tool(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_3} ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", hook("PostToolUse"), "the tool returned")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", AGENT_GONE, "the agent ended")
+
+
+def print_background(scene: Scene) -> None:
+    """Claude waits for its background shells; each end of one is a turn of its own."""
+    scene.print_mode("PLAY bgbash:sleep 7; echo finished ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("background", TURN_STOPPED, "the turn stopped with a shell running")
+    scene.expect("working", TURN_STARTED, "the shell's end began a turn")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", AGENT_GONE, "the agent ended")
+
+
+def exec_background(scene: Scene) -> None:
+    """`codex exec` does not wait: it ends, and ends the command."""
+    scene.print_mode("PLAY bgbash:sleep 20; echo finished ;; slow:3")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("background", TURN_STOPPED, "the turn stopped with a command running", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def print_permission(scene: Scene) -> None:
+    """Nobody can be asked: the request is denied at once and is never a lock."""
+    scene.print_mode("PLAY permit:touch asked ;; slow:3", asks=True)
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", AGENT_GONE, "the agent ended")
+
+
+def print_kill(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", hook("PreToolUse"), "a tool was started")
+    scene.kill_agent()
+    scene.expect("ended", EXIT, "the agent was killed")
+
+
+def print_daemon_kill(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_3} ;; bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", hook("PreToolUse"), "a tool was started")
+    daemon_dies_and_returns(scene)
+    scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", AGENT_GONE, "the agent ended")
+
+
+def daemon_dies_and_returns(scene: Scene) -> None:
+    scene.kill_daemon()
+    scene.pause(1.3)  # the inhibitor has to be gone by then; the samples say so
+    scene.restart_daemon()
+    scene.expect_back("working")
+
+
+# ---- terminal interface -----------------------------------------------------------------------------------------------
+
+
+def open_idle(scene: Scene, **options: bool) -> None:
+    """Claude reports a session when it starts, Codex with the first prompt."""
+    scene.open_terminal(**options)
+    if scene.agent.name == "claude":
+        scene.expect("idle", hook("SessionStart"), "the interface opened")
+
+
+def leave(scene: Scene) -> None:
+    scene.send("/exit" if scene.agent.name == "claude" else "/quit")
+    scene.expect("ended", AGENT_GONE, "the person left")
+
+
+def terminal_text(scene: Scene) -> None:
+    open_idle(scene)
+    scene.send("PLAY slow:3")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    scene.send("PLAY slow:3")
+    scene.expect("working", TURN_STARTED, "a second prompt was given")
+    scene.expect("idle", TURN_STOPPED, "the second turn stopped")
+    leave(scene)
+
+
+def terminal_tool(scene: Scene) -> None:
+    open_idle(scene)
+    scene.send(f"PLAY bash:{BUSY_3} ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", hook("PostToolUse"), "the tool returned")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    leave(scene)
+
+
+def terminal_background_claude(scene: Scene) -> None:
+    open_idle(scene)
+    scene.send("PLAY bgbash:sleep 7; echo finished ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("background", TURN_STOPPED, "the turn stopped with a shell running")
+    scene.expect("working", TURN_STARTED, "the shell's end began a turn")
+    scene.expect("idle", TURN_STOPPED, "that turn stopped")
+    leave(scene)
+
+
+def terminal_background_codex(scene: Scene) -> None:
+    """Codex tells of the end only in its rollout, and never wakes the model for it."""
+    open_idle(scene)
+    scene.send("PLAY bgbash:sleep 7; echo finished ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("background", TURN_STOPPED, "the turn stopped with a command running")
+    scene.expect("idle", command_ended, "the command ended")
+    leave(scene)
+
+
+def terminal_permission_claude(scene: Scene) -> None:
+    open_idle(scene, asks=True)
+    scene.send(f"PLAY permit:{BUSY_3} ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("waiting", ASKED, "a permission dialog opened", waiting_for="permission_prompt")
+    scene.press("Enter")
+    scene.expect("working", any_of(registry("busy"), hook("PostToolUse")), "the person allowed it")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    scene.send("PLAY permit:touch denied ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a second prompt was given", brief=True)
+    scene.expect("waiting", ASKED, "a second dialog opened", waiting_for="permission_prompt")
+    scene.press("Escape")
+    scene.expect("idle", INTERRUPTED, "the person refused with Esc")
+    leave(scene)
+
+
+def terminal_permission_codex(scene: Scene) -> None:
+    """Codex reports no approval: until the tool returns nothing tells that the person has answered."""
+    open_idle(scene, asks=True)
+    scene.send(f"PLAY permit:{BUSY_3} ;; slow:3")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("waiting", ASKED, "an approval dialog opened", waiting_for="permission_prompt")
+    scene.terminal.wait_for("Would you like to run")
+    scene.press("y")
+    scene.expect(None, lambda e: e.kind == "act" and e.name == "press y", "the person allowed it")
+    scene.expect("working", any_of(hook("PostToolUse"), command_ended), "the tool returned")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    scene.send("PLAY permit:touch denied ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a second prompt was given", brief=True)
+    scene.expect("waiting", ASKED, "a second dialog opened", waiting_for="permission_prompt")
+    scene.terminal.wait_for("Would you like to run")
+    scene.press("Escape")
+    scene.expect("idle", INTERRUPTED, "the person refused with Esc")
+    leave(scene)
+
+
+def terminal_question_claude(scene: Scene) -> None:
+    open_idle(scene)
+    scene.send("PLAY ask ;; slow:3")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("waiting", ASKED, "a question was asked", waiting_for="question")
+    scene.press("Enter")
+    scene.expect("working", any_of(registry("busy"), hook("PostToolUse")), "the person answered")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    leave(scene)
+
+
+def terminal_question_codex(scene: Scene) -> None:
+    open_idle(scene)
+    scene.send("PLAY ask ;; slow:3")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("waiting", hook("PreToolUse", tool="request_user_input"), "a question was asked")
+    scene.press("Enter")
+    scene.expect("working", hook("PostToolUse", tool="request_user_input"), "the person answered")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    leave(scene)
+
+
+def terminal_escape_turn(scene: Scene) -> None:
+    open_idle(scene)
+    scene.send("PLAY slow:30")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.pause(1.0)
+    scene.press("Escape")
+    scene.expect("idle", INTERRUPTED, "Esc interrupted the answer")
+    leave(scene)
+
+
+def terminal_escape_tool_claude(scene: Scene) -> None:
+    """Claude ends the tool that ran."""
+    open_idle(scene)
+    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", hook("PreToolUse"), "a tool was started")
+    scene.press("Escape")
+    scene.expect("idle", INTERRUPTED, "Esc interrupted the tool")
+    leave(scene)
+
+
+def terminal_escape_tool_codex(scene: Scene) -> None:
+    """Codex leaves the command running, as a terminal in the background."""
+    open_idle(scene)
+    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", hook("PreToolUse"), "a tool was started")
+    scene.press("Escape")
+    scene.expect("background", INTERRUPTED, "Esc interrupted the turn, not the command")
+    leave(scene)
+
+
+def terminal_escape_before_first_byte(scene: Scene) -> None:
+    """Claude fires no hook and writes nothing into its transcript: only its registry tells."""
+    open_idle(scene)
+    scene.send("PLAY think:30")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.pause(1.0)
+    scene.press("Escape")
+    scene.expect("idle", INTERRUPTED, "Esc came before the first byte")
+    scene.press("C-u")  # Claude puts the prompt back into its box
+    leave(scene)
+
+
+def terminal_kill(scene: Scene) -> None:
+    open_idle(scene)
+    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", hook("PreToolUse"), "a tool was started")
+    scene.kill_agent()
+    scene.expect("ended", EXIT, "the agent was killed")
+
+
+def terminal_daemon_kill(scene: Scene) -> None:
+    open_idle(scene)
+    scene.send(f"PLAY bash:{BUSY_3} ;; bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", hook("PreToolUse"), "a tool was started")
+    daemon_dies_and_returns(scene)
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    leave(scene)
+
+
+def shared_server(scene: Scene) -> None:
+    """Codex as it comes: hooks trusted through its dialog, turns run by the shared app-server."""
+    scene.open_terminal(trust_dialog=True)
+    scene.send(f"PLAY bash:{BUSY_3} ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    scene.send("/quit")
+    scene.expect("idle", EXIT, "the person left; the thread stays loaded")
+    scene.agent.clean_up()
+    scene.expect("ended", hook("SessionEnd"), "the shared server stopped")
+
+
+# ---- the table --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    play: Callable[[Scene], None]
+    core: bool = True
+    codex_daemon: bool = False
+
+    @property
+    def agent(self) -> str:
+        return self.name.split("-")[0]
+
+
+SCENARIOS = (
+    Scenario("claude-print/text", print_text),
+    Scenario("claude-print/tool", print_tool),
+    Scenario("claude-print/background-shell", print_background),
+    Scenario("claude-print/permission", print_permission, core=False),
+    Scenario("claude-print/kill-agent", print_kill),
+    Scenario("claude-print/kill-daemon", print_daemon_kill),
+    Scenario("claude-tui/text", terminal_text),
+    Scenario("claude-tui/tool", terminal_tool),
+    Scenario("claude-tui/background-shell", terminal_background_claude),
+    Scenario("claude-tui/permission", terminal_permission_claude),
+    Scenario("claude-tui/question", terminal_question_claude, core=False),
+    Scenario("claude-tui/esc-in-turn", terminal_escape_turn),
+    Scenario("claude-tui/esc-in-tool", terminal_escape_tool_claude, core=False),
+    Scenario("claude-tui/esc-before-first-byte", terminal_escape_before_first_byte),
+    Scenario("claude-tui/kill-agent", terminal_kill),
+    Scenario("claude-tui/kill-daemon", terminal_daemon_kill),
+    Scenario("codex-exec/text", print_text),
+    Scenario("codex-exec/tool", print_tool),
+    Scenario("codex-exec/background-shell", exec_background),
+    Scenario("codex-exec/kill-agent", print_kill),
+    Scenario("codex-exec/kill-daemon", print_daemon_kill),
+    Scenario("codex-tui/text", terminal_text),
+    Scenario("codex-tui/tool", terminal_tool),
+    Scenario("codex-tui/background-shell", terminal_background_codex),
+    Scenario("codex-tui/permission", terminal_permission_codex),
+    Scenario("codex-tui/question", terminal_question_codex, core=False),
+    Scenario("codex-tui/esc-in-turn", terminal_escape_turn),
+    Scenario("codex-tui/esc-in-tool", terminal_escape_tool_codex, core=False),
+    Scenario("codex-tui/esc-before-first-byte", terminal_escape_before_first_byte),
+    Scenario("codex-tui/kill-agent", terminal_kill),
+    Scenario("codex-tui/kill-daemon", terminal_daemon_kill),
+    Scenario("codex-shared/trust-dialog", shared_server, codex_daemon=True),
+)

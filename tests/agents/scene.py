@@ -1,0 +1,312 @@
+"""One scenario on stage: its agent, its model, its daemon, and everything that watches them.
+
+A scenario function plays with `begin`, `send`, `press` and friends, and after each step says with `expect` what is true
+now and which evidence shows it first. `expect` waits for that evidence, asks the product one second later, and keeps the
+moment for the judge, who compares the whole run afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import judge
+from agents import Claude, Codex, Home
+from evidence import Evidence, Predicate, Witness
+from logind import Rig
+from processes import children, end_all, program_name, with_home
+from product import Product, ProductError
+from terminal import Terminal
+
+MODEL_SERVER = Path(__file__).with_name("model_server.py")
+EVIDENCE_SECONDS_MAX = 45
+MODEL_START_SECONDS_MAX = 10
+# Between two looks at `status`; each is a process of its own.
+OBSERVE_EVERY_SECONDS = 0.05
+# How long a moment lasts at least after the product was asked about it.
+LINGER_SECONDS = 0.4
+# States in which the machine has to stay awake.
+DEMANDING = frozenset({"working", "background"})
+
+
+class SceneError(Exception):
+    """The scenario could not be played to its end: something never happened."""
+
+
+class Scene:
+    def __init__(self, folder: Path, rig: Rig, programs: Path, agent: str, codex_daemon: bool = False) -> None:
+        self.folder = folder
+        self.failures: list[str] = []
+        self.moments: list[judge.Moment] = []
+        self.observations: list[judge.Observation] = []
+        self._rig = rig
+        self._session_id: str | None = None
+        self._terminal: Terminal | None = None
+        self._printing: subprocess.Popen[bytes] | None = None
+        self._down = threading.Event()
+        self._stopping = threading.Event()
+        self.home = Home(folder)
+        self.home.create()
+        self._model = self._start_model()
+        port = int((folder / "model-port").read_text())
+        self.agent = Claude(self.home, port) if agent == "claude" else Codex(self.home, port, codex_daemon)
+        self.agent.prepare()
+        (folder / "instance").mkdir()
+        self.product = Product(programs, folder / "instance", rig.bus_address)
+        self.product.configure(keep_awake="busy")
+        self.product.install(agent, self.agent.environment())
+        self.agent.add_witness()
+        self.witness = Witness(self.home.hook_dir, self.agent.registry_dir(), self.agent.transcript_roots())
+        self.started = time.time()
+        self.product.start()
+        self._observer = threading.Thread(target=self._observe, name="observer", daemon=True)
+        self._observer.start()
+
+    def _start_model(self) -> subprocess.Popen[bytes]:
+        port_file = self.folder / "model-port"
+        model = subprocess.Popen(
+            [sys.executable, str(MODEL_SERVER), "--port-file", str(port_file), "--log", str(self.folder / "model.jsonl")]
+        )
+        deadline = time.monotonic() + MODEL_START_SECONDS_MAX
+        while not port_file.exists():
+            if time.monotonic() > deadline or model.poll() is not None:
+                raise SceneError("the model server did not start")
+            time.sleep(0.02)
+        return model
+
+    # ---- what a scenario does
+
+    def print_mode(self, prompt: str, asks: bool = False) -> None:
+        """Starts the agent without a terminal; it ends by itself."""
+        self.witness.act("start")
+        with open(self.folder / "agent.out", "wb") as output:
+            self._printing = subprocess.Popen(
+                self.agent.print_command(prompt, asks), env=self.agent.environment(), cwd=self.home.work,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        self._watch_agent(self._printing.pid)
+
+    def open_terminal(self, asks: bool = False, trust_dialog: bool = False) -> None:
+        """Starts the agent's full-screen interface. `asks`: with permission dialogs."""
+        self.witness.act("start")
+        command = self.agent.terminal_command(asks)
+        self._terminal = Terminal(self.folder.name, self.home.work, command, self.agent.environment())
+        self._watch_agent(self._terminal.pid)
+        if trust_dialog:
+            self._terminal.wait_for("Hooks need review")
+            self._terminal.press("2")
+            self._terminal.wait_for(r"(?s)^(?!.*Hooks need review)")
+        self._terminal.wait_for(self.agent.ready_screen)
+
+    @property
+    def terminal(self) -> Terminal:
+        assert self._terminal is not None, "this scenario has no terminal"
+        return self._terminal
+
+    def send(self, prompt: str) -> None:
+        self.witness.act(f"send {prompt}")
+        self.terminal.enter(prompt)
+
+    def press(self, *keys: str) -> None:
+        self.witness.act(f"press {' '.join(keys)}")
+        self.terminal.press(*keys)
+
+    def kill_agent(self) -> None:
+        """kill -9 of the process that runs the turn."""
+        self.witness.act("kill the agent")
+        os.kill(self._agent_pid, signal.SIGKILL)
+
+    def kill_daemon(self) -> None:
+        self._down.set()
+        self.product.kill()
+        self._moment(self.witness.act("kill the daemon"), "the daemon was killed", None, False)
+
+    def restart_daemon(self) -> None:
+        """Back at once; the truth counts from its first answer."""
+        ready = self.product.start()
+        self._down.clear()
+        self.witness.act("the daemon answers")
+        self._back_at = ready
+
+    def expect_back(self, state: str, **options: Any) -> None:
+        """After a restart: what was true before is true again, without new evidence."""
+        self._moment(self._back_at, f"{state} again after the restart", state, state in DEMANDING)
+        self._look(state, self._back_at, **options)
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    # ---- what a scenario says
+
+    def expect(
+        self, state: str | None, on: Predicate, name: str, *, brief: bool = False, demand: bool | None = None,
+        waiting_for: str | None = None,
+    ) -> None:  # fmt: skip
+        """From the first evidence that matches, the session is in this state.
+
+        `brief`: too short to be looked at. `demand`: only where the state does not tell. A `state` of `None` makes no
+        statement until the next moment.
+        """
+        after = self.moments[-1].at if self.moments else self.started
+        shown = self.witness.wait(on, after, EVIDENCE_SECONDS_MAX)
+        if shown is None:
+            screen = self._terminal.screen().rstrip() if self._terminal else ""
+            raise SceneError(f"no evidence within {EVIDENCE_SECONDS_MAX} s that {name}\n{screen}")
+        self._find_session(shown)
+        wanted = demand if demand is not None or state is None else state in DEMANDING
+        self._moment(shown.at, name, state, wanted)
+        if state is not None and not brief:
+            self._look(state, shown.at, waiting_for=waiting_for)
+
+    def _moment(self, at: float, name: str, state: str | None, demand: bool | None) -> None:
+        self.moments.append(judge.Moment(at, name, state, demand))
+
+    def _find_session(self, shown: Evidence) -> None:
+        if self._session_id is None:
+            hook = self.witness.wait(lambda e: e.kind == "hook" and "session_id" in e.data, self.started, EVIDENCE_SECONDS_MAX)
+            if hook is None:
+                raise SceneError("no hook ran at all")
+            self._session_id = str(hook.data["session_id"])
+
+    # ---- what the product says at such a moment
+
+    def _look(self, state: str, since: float, waiting_for: str | None = None) -> None:
+        """Asks `status`, `why` and `explain` once, one second after the first evidence."""
+        time.sleep(max(0.0, since + judge.STATE_SECONDS_MAX - time.time()))
+        demand = state in DEMANDING
+        status = self.product.ask("status")
+        why = self.product.ask("why")
+        explain = self.product.ask("explain", f"{self.agent.name}:{self._session_id}")
+        session = self._session_of(status.value) or {}
+        self._check(session.get("state") == state, f"status says {session.get('state')}, true is {state}")
+        if waiting_for is not None:
+            self._check(session.get("waiting_for") == waiting_for, f"waits for {session.get('waiting_for')!r}, not {waiting_for!r}")
+        self._check_why(why, status.value, demand, session.get("key"))
+        self._check_explain(explain, state)
+        time.sleep(LINGER_SECONDS)
+
+    def _check_why(self, why: Any, status: Any, demand: bool, key: str | None) -> None:
+        value = why.value or {}
+        self._check(why.code == (0 if demand else 1), f"`why` ended with {why.code} while demand is {demand}: {value}")
+        code = "demand" if demand else "no_demand"
+        self._check(value.get("code") == code, f"`why` says {value}, expected the code {code}")
+        self._check(value.get("awake") is demand, f"`why` says awake={value.get('awake')} while demand is {demand}")
+        reasons = [r.get("session") for r in ((status or {}).get("machine") or {}).get("reasons", [])]
+        self._check(reasons == ([key] if demand else []), f"the reasons to be awake are {reasons}, the session is {key}")
+        if demand and key:
+            words = value.get("why", "")
+            self._check(self._session_id is not None and self._session_id[:8] in words, f"`why` does not name the session: {words!r}")
+
+    def _check_explain(self, explain: Any, state: str) -> None:
+        value = explain.value or {}
+        self._check(explain.code == 0, f"`explain` ended with {explain.code}: {value}")
+        self._check((value.get("session") or {}).get("id") == self._session_id, "`explain` tells of another session")
+        changes = [row for row in value.get("evidence", []) if row.get("to")]
+        last = changes[-1] if changes else {}
+        self._check(last.get("to") == state, f"the last step that `explain` shows leads to {last.get('to')}, true is {state}")
+        self._check(bool(last.get("source")) and bool(last.get("rule")), f"`explain` gives no source or rule: {last}")
+
+    def _check(self, holds: bool, complaint: str) -> None:
+        if not holds:
+            name = self.moments[-1].name if self.moments else "the start"
+            self.failures.append(f"{name}: {complaint}")
+
+    def _session_of(self, status: Any) -> dict[str, Any] | None:
+        sessions = (status or {}).get("sessions", [])
+        return next((s for s in sessions if s.get("id") == self._session_id), None)
+
+    def _observe(self) -> None:
+        while not self._stopping.is_set():
+            if not self._down.is_set():
+                try:
+                    answer = self.product.status()
+                except (ProductError, subprocess.TimeoutExpired) as error:
+                    self.failures.append(f"status failed: {error}")
+                    return
+                if answer is not None and self._session_id is not None:
+                    state = (self._session_of(answer.value) or {}).get("state", "unknown to it")
+                    self.observations.append(judge.Observation(answer.asked, answer.told, state))
+            self._stopping.wait(OBSERVE_EVERY_SECONDS)
+
+    # ---- the agent's process
+
+    def _watch_agent(self, root: int) -> None:
+        """Claude is the process that was started; Codex is the native program below its node wrapper."""
+        self._agent_pid = root
+        deadline = time.monotonic() + EVIDENCE_SECONDS_MAX
+        while self.agent.name == "codex":
+            native = [pid for pid in children(root) if program_name(pid) == "codex"]
+            if native:
+                self._agent_pid = native[0]
+                break
+            if time.monotonic() > deadline:
+                raise SceneError("codex did not start its native program")
+            time.sleep(0.01)
+        self.witness.watch_exit(self._agent_pid, "agent")
+
+    # ---- the end
+
+    def close(self) -> None:
+        """Ends everything that this scene started, judges the run, and leaves a record if something was wrong."""
+        ended = time.time()
+        self._stopping.set()
+        if hasattr(self, "_observer"):
+            self._observer.join()
+        if self._terminal is not None:
+            self._terminal.close()
+        if self._printing is not None:
+            self._printing.kill()
+            self._printing.wait()
+        self.agent.clean_up()
+        try:
+            self.product.stop()
+        except ProductError as error:
+            self.failures.append(str(error))
+        self.witness.close()
+        end_all(with_home(self.home.home))
+        self._model.terminate()
+        self._model.wait()
+        samples = self._rig.samples(self.started, ended)
+        self.failures += judge.problems(self.moments, self.observations, samples, self.product.daemon_pids)
+        self._samples = samples
+        self._write_record()
+
+    def figures(self) -> str:
+        """The longest disagreements, for the one line that a scenario prints."""
+        state = judge.state_lag(self.moments, self.observations)
+        untaken, unreleased = judge.hold_lags(self.moments, self._samples, self.product.daemon_pids)
+        return (
+            f"{len(self.moments)} moments; longest wrong: state {state.seconds:.2f} s, "
+            f"not held {untaken.seconds:.2f} s, held {unreleased.seconds:.2f} s"
+        )
+
+    def _write_record(self) -> None:
+        rows: list[dict[str, Any]] = [e.brief() for e in self.witness.all()]
+        rows += [{"at": m.at, "kind": "truth", "name": m.name, "state": m.state, "demand": m.demand} for m in self.moments]
+        previous: Any = None
+        for seen in self.observations:
+            if seen.state != previous:
+                rows.append({"at": seen.told, "kind": "shown", "state": seen.state, "asked": seen.asked})
+            previous = seen.state
+        previous = None
+        for sample in self._samples:
+            held = sorted(sample.held_by(self.product.daemon_pids))
+            if held != previous:
+                rows.append({"at": sample.at, "kind": "logind", "held": held})
+            previous = held
+        rows.sort(key=lambda row: row["at"])
+        with open(self.folder / "record.jsonl", "w", encoding="utf-8") as file:
+            for row in rows:
+                row["t"] = round(row.pop("at") - self.started, 3)
+                file.write(json.dumps(row) + "\n")
+
+    def discard(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)

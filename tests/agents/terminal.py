@@ -1,0 +1,72 @@
+"""A terminal for an agent's full-screen interface: one tmux server of our own per scenario."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+COLUMNS, ROWS = 160, 50
+TMUX_SECONDS_MAX = 10
+# Both interfaces take a fast "text then Enter" for a paste and keep the Enter as a newline.
+BEFORE_ENTER_SECONDS = 0.7
+LOOK_EVERY_SECONDS = 0.05
+
+
+class TerminalError(Exception):
+    """The screen did not become what the scenario waits for; carries the screen."""
+
+
+class Terminal:
+    def __init__(self, name: str, folder: Path, command: list[str], environment: Mapping[str, str]) -> None:
+        self._socket = f"watchkeeper-test-{name}"
+        clean = ["env", "-i", *(f"{key}={value}" for key, value in environment.items())]
+        size = ["-x", str(COLUMNS), "-y", str(ROWS)]
+        # Given as several arguments, the command runs without a shell: the pane's process is the agent itself.
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-s", "t", *size, "-c", str(folder), *clean, *command)
+
+    def _tmux(self, *arguments: str) -> str:
+        command = ["tmux", "-L", self._socket, *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=TMUX_SECONDS_MAX, check=False)
+        if result.returncode != 0:
+            raise TerminalError(f"{shlex.join(command[:5])} ...: {result.stderr.strip()}")
+        return result.stdout
+
+    @property
+    def pid(self) -> int:
+        """The process that the pane started."""
+        return int(self._tmux("list-panes", "-t", "t", "-F", "#{pane_pid}"))
+
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p", "-t", "t")
+
+    def wait_for(self, pattern: str, timeout_seconds: float = 30) -> None:
+        """Until the screen shows the pattern."""
+        deadline = time.monotonic() + timeout_seconds
+        while not re.search(pattern, screen := self.screen()):
+            if time.monotonic() > deadline:
+                raise TerminalError(f"the screen never showed {pattern!r}; it shows:\n{screen.rstrip()}")
+            time.sleep(LOOK_EVERY_SECONDS)
+
+    def press(self, *keys: str) -> None:
+        """Keys by their tmux names, such as `Escape`, `Enter`, `Down`."""
+        self._tmux("send-keys", "-t", "t", *keys)
+
+    def write(self, text: str) -> None:
+        self._tmux("send-keys", "-t", "t", "-l", text)
+
+    def enter(self, text: str) -> None:
+        """Types a line and sends it."""
+        self.write(text)
+        time.sleep(BEFORE_ENTER_SECONDS)
+        self.press("Enter")
+
+    def close(self) -> None:
+        """Ends the server and, by SIGHUP, what still runs in it."""
+        try:
+            self._tmux("kill-server")
+        except TerminalError:
+            pass  # it is gone already
