@@ -7,4 +7,5 @@
 //! Not known here: agents, sessions, settings, the journal.
 
 pub mod clock;
+pub mod power;
 pub mod process;

@@ -1,0 +1,144 @@
+//! Locks that outlive their taker: by an exec of the successor, or by descriptors passed over a socket.
+//!
+//! Releasing the lid lock while the lid is shut suspends the machine at once, so an orderly restart must not let go
+//! in between. The successor takes locks of its own before it drops the handed ones ([`super::Keeper::with_handed`]).
+
+use std::{
+    fmt::Write,
+    os::fd::{AsRawFd, OwnedFd, RawFd},
+};
+
+use rustix::{
+    fs::{FileType, fstat},
+    io::{Errno, FdFlags, fcntl_setfd},
+};
+
+use super::{Held, Kind};
+
+/// Locks in one hand-over; a text with more is refused.
+pub const MAX_HANDED_OVER: usize = 16;
+
+/// Locks on their way from one life of the daemon to the next.
+#[derive(Debug, Default)]
+pub struct HandOver {
+    parts: Vec<(Kind, OwnedFd, u32)>,
+}
+
+/// Handed locks that cannot be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum HandOverError {
+    #[error("the handed-over locks are not described as kind:pid:descriptor")]
+    Malformed,
+    #[error("the handed-over descriptor {raw} is not open or not one of logind's")]
+    NotALock { raw: RawFd },
+    #[error("making descriptor {raw} survive the exec: {errno}")]
+    Keep { raw: RawFd, errno: Errno },
+}
+
+impl HandOver {
+    /// Prepares locks for a successor. They are released if this is dropped.
+    #[must_use]
+    pub fn new(held: impl IntoIterator<Item = Held>) -> Self {
+        Self { parts: held.into_iter().take(MAX_HANDED_OVER).map(Held::into_parts).collect() }
+    }
+
+    /// The locks with their kinds and listed pids, to pass over a socket (`SCM_RIGHTS`).
+    #[must_use]
+    pub fn into_parts(self) -> Vec<(Kind, OwnedFd, u32)> {
+        self.parts
+    }
+
+    /// Locks received over a socket.
+    ///
+    /// # Errors
+    /// When a descriptor is no pipe, which logind's locks are.
+    pub fn from_parts(parts: Vec<(Kind, OwnedFd, u32)>) -> Result<Self, HandOverError> {
+        for (_, fd, _) in &parts {
+            let is_fifo = fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+            if !is_fifo {
+                return Err(HandOverError::NotALock { raw: fd.as_raw_fd() });
+            }
+        }
+        Ok(Self { parts })
+    }
+
+    /// Makes the locks survive an exec of this process and describes them in one word for
+    /// [`from_text`](Self::from_text), e.g. in an environment variable. Between this call and the exec no other child
+    /// may be started: it would inherit the locks. Keep `self` alive until the exec.
+    ///
+    /// # Errors
+    /// When the system refuses; the locks are unharmed.
+    pub fn keep_over_exec(&self) -> Result<String, HandOverError> {
+        let mut text = String::new();
+        for (kind, fd, pid) in &self.parts {
+            let raw = fd.as_raw_fd();
+            fcntl_setfd(fd, FdFlags::empty()).map_err(|errno| HandOverError::Keep { raw, errno })?;
+            let comma = if text.is_empty() { "" } else { "," };
+            // Writing to a String cannot fail.
+            _ = write!(text, "{comma}{}:{pid}:{raw}", kind.name());
+        }
+        Ok(text)
+    }
+
+    /// Takes over what [`keep_over_exec`](Self::keep_over_exec) of the program's former self left open. To be called
+    /// once, before anything else in the process opens descriptors.
+    ///
+    /// # Errors
+    /// When the text is malformed or a descriptor is not an open pipe; everything described is closed then.
+    pub fn from_text(text: &str) -> Result<Self, HandOverError> {
+        let mut parts = Vec::new();
+        for entry in text.split(',').filter(|entry| !entry.is_empty()) {
+            let (kind, pid, raw) = parse(entry).ok_or(HandOverError::Malformed)?;
+            if parts.len() == MAX_HANDED_OVER {
+                return Err(HandOverError::Malformed);
+            }
+            let fd = super::sys_linux::take_inherited(raw).map_err(|_| HandOverError::NotALock { raw })?;
+            parts.push((kind, fd, pid));
+        }
+        Self::from_parts(parts)
+    }
+
+    /// The locks, for [`super::Keeper::with_handed`].
+    #[must_use]
+    pub fn into_held(self) -> Vec<Held> {
+        self.parts.into_iter().map(|(kind, fd, pid)| Held::adopted(kind, fd, pid)).collect()
+    }
+}
+
+fn parse(entry: &str) -> Option<(Kind, u32, RawFd)> {
+    let mut fields = entry.split(':');
+    let parsed = (Kind::of_name(fields.next()?)?, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    fields.next().is_none().then_some(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<(Kind, u32, RawFd)>) {
+        assert_eq!(parse(text), expected, "{text:?}");
+    }
+
+    #[test]
+    fn entries_are_kind_pid_descriptor() {
+        check("idle:12:5", Some((Kind::Idle, 12, 5)));
+        check("handle-lid-switch:12:5", Some((Kind::LidSwitch, 12, 5)));
+        for text in
+            ["", "idle", "idle:12", "idle:12:", "idle:12:5:6", "shutdown:1:5", "idle:-1:5", "idle:1:x"]
+        {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn descriptors_that_are_no_locks_are_refused() {
+        let file = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        assert!(HandOver::from_parts(vec![(Kind::Idle, file, 1)]).is_err());
+        assert!(HandOver::from_text("idle:1:0").is_err());
+        assert!(HandOver::from_text("idle:1:-1").is_err());
+        assert!(HandOver::from_text("idle:1:1000000").is_err());
+        assert!(HandOver::from_text("idle:1").is_err());
+        assert!(HandOver::from_text("").is_ok_and(|handed| handed.into_held().is_empty()));
+    }
+}
