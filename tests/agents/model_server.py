@@ -39,6 +39,7 @@ from typing import Any
 MARK = "PLAY "
 SEPARATOR = ";;"
 CLOSING_STEPS = frozenset({"text", "slow", "think", "error"})
+NUMBER_STEPS = frozenset({"slow", "think", "error"})
 TOOL_STEPS = frozenset({"bash", "bgbash", "permit", "ask"})
 # One delta each half second keeps an agent's own stream timeout far away.
 SLOW_PIECE_SECONDS = 0.5
@@ -71,8 +72,9 @@ def parse_script(prompt: str) -> list[Step]:
     steps = []
     for part in prompt.strip().removeprefix(MARK).splitlines()[0].split(SEPARATOR):
         verb, _, argument = part.strip().partition(":")
-        if verb not in CLOSING_STEPS | TOOL_STEPS:
-            return [Step("text", f"This script has a step that I do not know: {verb!r}.")]
+        is_number = argument.strip().replace(".", "", 1).isdigit()
+        if verb not in CLOSING_STEPS | TOOL_STEPS or (verb in NUMBER_STEPS and not is_number):
+            return [Step("text", f"This script has a step that I do not understand: {part.strip()!r}.")]
         steps.append(Step(verb, argument.strip()))
     return steps
 

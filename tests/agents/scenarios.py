@@ -269,7 +269,6 @@ def terminal_escape_before_first_byte(scene: Scene) -> None:
     scene.pause(1.0)
     scene.press("Escape")
     scene.expect("idle", INTERRUPTED, "Esc came before the first byte")
-    scene.press("C-u")  # Claude puts the prompt back into its box
     leave(scene)
 
 

@@ -102,7 +102,9 @@ class Scene:
         self._watch_agent(self._terminal.pid)
         if trust_dialog:
             self._terminal.wait_for("Hooks need review")
-            self._terminal.press("2")
+            self._terminal.press("Down")
+            self._terminal.wait_for("› 2. Trust all and continue")
+            self._terminal.press("Enter")
             self._terminal.wait_for(r"(?s)^(?!.*Hooks need review)")
         self._terminal.wait_for(self.agent.ready_screen)
 

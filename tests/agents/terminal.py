@@ -13,6 +13,9 @@ COLUMNS, ROWS = 160, 50
 TMUX_SECONDS_MAX = 10
 # Both interfaces take a fast "text then Enter" for a paste and keep the Enter as a newline.
 BEFORE_ENTER_SECONDS = 0.7
+# A busy machine sometimes loses an Enter anyway.
+ENTER_TRIES = 3
+TAKEN_SECONDS_MAX = 3
 LOOK_EVERY_SECONDS = 0.05
 
 
@@ -59,10 +62,28 @@ class Terminal:
         self._tmux("send-keys", "-t", "t", "-l", text)
 
     def enter(self, text: str) -> None:
-        """Types a line and sends it."""
+        """Empties the input box (an interrupted prompt goes back into it), types a line and sends it."""
+        self.press("C-u")
         self.write(text)
-        time.sleep(BEFORE_ENTER_SECONDS)
-        self.press("Enter")
+        for _ in range(ENTER_TRIES):
+            time.sleep(BEFORE_ENTER_SECONDS)
+            self.press("Enter")
+            if self._was_taken(text):
+                return
+        raise TerminalError(f"the interface does not take {text!r}; it shows:\n{self.screen().rstrip()}")
+
+    def _was_taken(self, text: str) -> bool:
+        """The box, which is the last line that starts with the prompt sign, no longer has the text."""
+        deadline = time.monotonic() + TAKEN_SECONDS_MAX
+        while time.monotonic() < deadline:
+            try:
+                boxes = re.findall(r"(?m)^[❯›](.*)$", self.screen())
+            except TerminalError:
+                return True  # the agent has left, and the terminal with it
+            if not boxes or text[:20] not in boxes[-1]:
+                return True
+            time.sleep(LOOK_EVERY_SECONDS)
+        return False
 
     def close(self) -> None:
         """Ends the server and, by SIGHUP, what still runs in it."""
