@@ -14,7 +14,7 @@ pub const LINUX_CONFIG: &str = ".config/watchkeeper";
 pub const PASSWD: &str = "/etc/passwd";
 /// How much of [`PASSWD`] is read; an entry behind it is not found, and the installer then names the directories on
 /// the hook's command line.
-pub const PASSWD_MAX_BYTES: usize = 1024 * 1024;
+pub const PASSWD_MAX_BYTES: usize = 256 * 1024;
 /// The hook's socket in the runtime directory.
 pub const HOOK_SOCKET: &str = "hook.sock";
 /// The local interface's socket in the runtime directory.

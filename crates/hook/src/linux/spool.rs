@@ -1,0 +1,155 @@
+//! The spool's writing side without an allocator; `watchkeeper_frame::spool::store` is its twin with one, and reads
+//! what is written here.
+
+use watchkeeper_frame::{
+    event::EventClass,
+    spool::{
+        Census, DROPPED_FILE, DROPPED_MAX, NAME_BYTES, Room, SpoolName, TEMPORARY_PREFIX, TRAILER_BYTES,
+        trailer,
+    },
+    wire::Head,
+};
+
+use super::{
+    path::{self, Path},
+    sys::{self, Errno, Fd, Open},
+};
+use crate::args::Instance;
+
+/// Files given up for one new event; if that does not make room, the new event is dropped.
+const EVICTIONS_MAX: usize = 4;
+/// Reads of directory entries in one count; what is beyond is not counted. At least 16,384 entries.
+const LISTING_READS_MAX: usize = 64;
+
+/// Leaves the frame for a later daemon. Silent when it cannot: the daemon notices the gap.
+pub(crate) fn spool(
+    instance: &Instance<'_>,
+    head: &Head,
+    class: EventClass,
+    frame: &[u8],
+    scratch: &mut [u8],
+) {
+    // Nobody can be told: the agent must not be disturbed.
+    _ = try_spool(instance, head, class, frame, scratch);
+}
+
+fn try_spool(
+    instance: &Instance<'_>,
+    head: &Head,
+    class: EventClass,
+    frame: &[u8],
+    scratch: &mut [u8],
+) -> Option<()> {
+    let mut path = Path::new();
+    path::state(instance, scratch, &mut path)?;
+    path.push_name(watchkeeper_frame::place_rules::SPOOL);
+    let directory = open_or_make(&path)?;
+    let name = SpoolName::new(head, class, frame.len() + TRAILER_BYTES);
+    if !make_room(&directory, &path, &name, scratch)? {
+        return count_dropped(&directory);
+    }
+    let written = name.write();
+    let (mut temporary, mut last) = (Path::new(), Path::new());
+    temporary.push(TEMPORARY_PREFIX.as_bytes());
+    temporary.push(delivery_digits(&written));
+    last.push(&written);
+    if write_and_rename(&directory, &temporary, &last, frame).is_none() {
+        // Best effort: a file that stays is swept by its age.
+        _ = sys::unlink(&directory, &temporary.c());
+    }
+    Some(())
+}
+
+fn write_and_rename(directory: &Fd, temporary: &Path, last: &Path, frame: &[u8]) -> Option<()> {
+    let file = sys::open(Some(directory), &temporary.c(), Open::CreateNew).ok()?;
+    let trailer = trailer(frame);
+    let (mut first, mut second) = (frame, &trailer[..]);
+    while !first.is_empty() || !second.is_empty() {
+        match sys::write_both(&file, first, second) {
+            Ok(0) => return None,
+            Ok(len) => {
+                second = second.get(len.saturating_sub(first.len())..)?;
+                first = first.get(len.min(first.len())..)?;
+            }
+            Err(Errno::INTERRUPTED) => {}
+            Err(_) => return None,
+        }
+    }
+    sys::sync_data(&file).ok()?;
+    sys::rename(directory, &temporary.c(), &last.c()).ok()
+}
+
+/// Opens the directory, making what is missing of its path, for the owner only.
+fn open_or_make(path: &Path) -> Option<Fd> {
+    match sys::open(None, &path.c(), Open::Directory) {
+        Ok(directory) => return Some(directory),
+        Err(Errno::NO_ENTRY) => {}
+        Err(_) => return None,
+    }
+    let mut part = Path::new();
+    for name in path.bytes().split_inclusive(|b| *b == b'/') {
+        part.push(name);
+        match sys::make_directory(&part.c()) {
+            Ok(()) | Err(Errno::EXISTS) => {}
+            // What cannot be made may exist (`/`, a read-only parent): opening tells.
+            Err(_) => {}
+        }
+    }
+    sys::open(None, &path.c(), Open::Directory).ok()
+}
+
+/// Gives up older events until the new one fits; `false` when it does not.
+fn make_room(directory: &Fd, path: &Path, new: &SpoolName, scratch: &mut [u8]) -> Option<bool> {
+    for round in 0..=EVICTIONS_MAX {
+        // Each count reads the directory from its start, so each needs its own descriptor.
+        let again = if round == 0 { None } else { Some(sys::open(None, &path.c(), Open::Directory).ok()?) };
+        match count(again.as_ref().unwrap_or(directory), scratch).room_for(new) {
+            Room::Free => return Some(true),
+            Room::None => return Some(false),
+            Room::After(oldest) => {
+                let mut name = Path::new();
+                name.push(&oldest.write());
+                match sys::unlink(directory, &name.c()) {
+                    Ok(()) => count_dropped(directory)?,
+                    Err(Errno::NO_ENTRY) => {}
+                    Err(_) => return Some(false),
+                }
+            }
+        }
+    }
+    Some(false)
+}
+
+fn count(directory: &Fd, scratch: &mut [u8]) -> Census {
+    let mut census = Census::default();
+    for _ in 0..LISTING_READS_MAX {
+        let Ok(len) = sys::directory_entries(directory, scratch) else { break };
+        let mut rest = scratch.get(..len).unwrap_or_default();
+        if rest.is_empty() {
+            break;
+        }
+        // `struct linux_dirent64`: 16 length of this entry u16, 19 the name, closed by a zero.
+        while let Some(&[low, high]) = rest.get(16..18).and_then(|length| length.first_chunk::<2>()) {
+            let length = usize::from(u16::from_le_bytes([low, high]));
+            let name = rest.get(19..length).unwrap_or_default();
+            census.see(name.split(|b| *b == 0).next().unwrap_or_default());
+            rest = rest.get(length.max(1)..).unwrap_or_default();
+        }
+    }
+    census
+}
+
+fn count_dropped(directory: &Fd) -> Option<()> {
+    let mut name = Path::new();
+    name.push(DROPPED_FILE.as_bytes());
+    let file = sys::open(Some(directory), &name.c(), Open::Append).ok()?;
+    if sys::facts_of(&file).ok()?.bytes < DROPPED_MAX {
+        sys::write(file.number(), b"x").ok()?;
+    }
+    Some(())
+}
+
+/// The delivery id inside a name.
+fn delivery_digits(name: &[u8; NAME_BYTES]) -> &[u8] {
+    name.rsplit(|b| *b == b'-').next().unwrap_or_default().get(..32).unwrap_or_default()
+}
