@@ -18,7 +18,8 @@ pub(crate) fn release() -> Result<PathBuf> {
     Ok(bin.join(if cfg!(windows) { "watchkeeper.exe" } else { "watchkeeper" }))
 }
 
-/// Builds the hook with its own profile; on Linux without the dynamic linker, which costs more than the hook's own work.
+/// Builds the hook with its own profile: on x86-64 Linux without a C library, on other Linux without the dynamic linker
+/// (both would cost more than the hook's own work), elsewhere as an ordinary program. `crates/hook/src/main.rs` says why.
 pub(crate) fn hook() -> Result<PathBuf> {
     let mut command = cargo();
     command.args(["build", "--quiet", "--profile", "hook", "--package", "watchkeeper-hook"]);
@@ -27,7 +28,11 @@ pub(crate) fn hook() -> Result<PathBuf> {
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         // Naming the target keeps these flags away from build scripts.
         command.args(["--target", &target]);
-        command.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
+        if cfg!(target_arch = "x86_64") {
+            command.arg("--no-default-features").env("RUSTFLAGS", "--cfg watchkeeper_bare");
+        } else {
+            command.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
+        }
         folder.push(target);
     }
     execute(&mut command)?;
