@@ -23,11 +23,14 @@ pub(crate) struct Call<'a, I> {
     pub(crate) rest: I,
     /// `--version` alone: say which hook this is.
     pub(crate) asks_version: bool,
+    /// `--receipt`: say on standard error what came of the event, for measurements and crash tests.
+    pub(crate) asks_receipt: bool,
 }
 
 /// Reads the arguments after the program's name. Options stand before the agent; an unknown one is taken for the agent.
 pub(crate) fn parse<'a, I: Iterator<Item = &'a [u8]>>(mut arguments: I) -> Call<'a, I> {
     let mut instance = Instance::default();
+    let mut asks_receipt = false;
     let agent = loop {
         let Some(argument) = arguments.next() else { break &b""[..] };
         if argument == b"--" {
@@ -42,6 +45,10 @@ pub(crate) fn parse<'a, I: Iterator<Item = &'a [u8]>>(mut arguments: I) -> Call<
             b"--run" => &mut instance.run,
             b"--state" => &mut instance.state,
             b"--config" => &mut instance.config,
+            b"--receipt" => {
+                asks_receipt = true;
+                continue;
+            }
             _ => break argument,
         };
         let value = match value.split_first() {
@@ -52,7 +59,7 @@ pub(crate) fn parse<'a, I: Iterator<Item = &'a [u8]>>(mut arguments: I) -> Call<
     };
     let asks_version = agent == b"--version";
     let event = arguments.next().unwrap_or_default();
-    Call { instance, agent, event, rest: arguments, asks_version }
+    Call { instance, agent, event, rest: arguments, asks_version, asks_receipt }
 }
 
 #[cfg(test)]
@@ -78,6 +85,7 @@ mod tests {
         check("codex notify {} --home /x", own, "codex", "notify", &["{}", "--home", "/x"]);
         check("-- --home e", own, "--home", "e", &[]);
         check("--frob claude", own, "--frob", "claude", &[]);
+        check("--receipt claude Stop", own, "claude", "Stop", &[]);
         let home = Instance { home: Some(b"/h"), ..own };
         check("--home /h claude Stop", home, "claude", "Stop", &[]);
         check("--home=/h claude Stop", home, "claude", "Stop", &[]);

@@ -20,6 +20,8 @@ const WAIT_MS: u32 = 250;
 const INPUT_MS: u32 = 140;
 /// Of that, when waiting for the daemon ends: the rest is for the spool, whose sync cannot be interrupted.
 const DELIVERY_MS: u32 = 210;
+/// Of a receipt: 32 digits, a blank, the word and blanks, at most 20 digits, a newline.
+const RECEIPT_BYTES: usize = 64;
 /// How long the agent may take to make room for what the daemon has to say. At the limit the rest is not said.
 const PRINT_MS: u32 = 1_000;
 
@@ -88,10 +90,19 @@ pub(crate) fn run<'a>(arguments: impl Iterator<Item = &'a [u8]>) {
         );
         return;
     }
-    let Some(memory) = os::memory(PREFIX_MAX_BYTES + PAYLOAD_MAX_BYTES + REPLY_MAX_BYTES) else { return };
-    let Some((frame, scratch)) = memory.split_at_mut_checked(PREFIX_MAX_BYTES + PAYLOAD_MAX_BYTES) else {
-        return;
-    };
+    let asks_receipt = call.asks_receipt;
+    let handed = hand_over(started, call);
+    if asks_receipt && let Some((delivery, outcome)) = handed {
+        let mut line = [b' '; RECEIPT_BYTES];
+        write_receipt(&mut line, delivery, outcome, os::boot_now_ns().saturating_sub(started));
+        os::note(&line);
+    }
+}
+
+/// Hands one event over, to the daemon or to the spool; `None` when there was not even memory for it.
+fn hand_over<'a>(started: u64, call: Call<'a, impl Iterator<Item = &'a [u8]>>) -> Option<(u128, Delivery)> {
+    let memory = os::memory(PREFIX_MAX_BYTES + PAYLOAD_MAX_BYTES + REPLY_MAX_BYTES)?;
+    let (frame, scratch) = memory.split_at_mut_checked(PREFIX_MAX_BYTES + PAYLOAD_MAX_BYTES)?;
     let Call { instance, agent, event, rest, .. } = call;
     let head = Head {
         flags: Flags::default(),
@@ -103,11 +114,11 @@ pub(crate) fn run<'a>(arguments: impl Iterator<Item = &'a [u8]>) {
         wait_ms: WAIT_MS,
         original_payload_bytes: 0,
     };
-    let Some(mut draft) = wire::draft(frame, head, agent, event, rest) else { return };
+    let mut draft = wire::draft(frame, head, agent, event, rest)?;
     let kept = read_input(&mut draft, scratch, after(started, INPUT_MS));
     let delivery = deliver(&instance, draft.seal(kept), scratch, after(started, DELIVERY_MS));
     if delivery == Delivery::Taken {
-        return;
+        return Some((head.delivery, delivery));
     }
     let head = draft.head_mut();
     head.flags = head.flags.with(Flags::SPOOLED);
@@ -117,6 +128,35 @@ pub(crate) fn run<'a>(arguments: impl Iterator<Item = &'a [u8]>) {
     os::spool(&instance, &head, class, draft.seal(kept), scratch);
     if delivery == Delivery::Away && class == EventClass::Starts {
         os::start_daemon(&instance, scratch);
+    }
+    Some((head.delivery, delivery))
+}
+
+/// `<delivery, 32 hex digits> <taken, unsure or away> <nanoseconds from start to now>`, closed by a newline.
+fn write_receipt(line: &mut [u8; RECEIPT_BYTES], delivery: u128, outcome: Delivery, spent_ns: u64) {
+    let digit = |value: u8| value + if value < 10 { b'0' } else { b'a' - 10 };
+    let (id, rest) = line.split_at_mut(32);
+    for (at, place) in id.iter_mut().rev().enumerate() {
+        *place = digit((delivery >> (4 * at) & 0xf) as u8);
+    }
+    let word: &[u8] = match outcome {
+        Delivery::Taken => b"taken",
+        Delivery::Unsure => b"unsure",
+        Delivery::Away => b"away",
+    };
+    for (place, letter) in rest.iter_mut().skip(1).zip(word) {
+        *place = *letter;
+    }
+    if let Some((last, number)) = rest.split_last_mut() {
+        *last = b'\n';
+        let mut left = spent_ns;
+        for place in number.iter_mut().rev() {
+            *place = digit((left % 10) as u8);
+            left /= 10;
+            if left == 0 {
+                break;
+            }
+        }
     }
 }
 

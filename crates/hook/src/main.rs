@@ -1,4 +1,4 @@
-//! `watchkeeper-hook [--home DIR | --run DIR --state DIR [--config DIR]] AGENT [EVENT] [ARGUMENT...]`: the program that
+//! `watchkeeper-hook [--home DIR | --run DIR --state DIR [--config DIR]] [--receipt] AGENT [EVENT] [ARGUMENT...]`: the program that
 //! agents run. It hands one event to the daemon, prints what the daemon says, and leaves with exit code 0, whatever
 //! happened.
 //!

@@ -21,6 +21,7 @@ use sys::{CPath, Clock, Errno, Fd, Poll};
 
 const INPUT: i32 = 0;
 const OUTPUT: i32 = 1;
+const ERROR: i32 = 2;
 /// A pipe with room at all has room for this many bytes (`PIPE_BUF`), so a write of no more does not block.
 const PIPE_WRITE_BYTES: usize = 4096;
 
@@ -190,6 +191,11 @@ pub(crate) fn print(text: &[u8], deadline_ns: u64) {
             Err(_) => return,
         }
     }
+}
+
+/// Writes a few bytes to standard error, where somebody asked for them.
+pub(crate) fn note(text: &[u8]) {
+    _ = sys::write(ERROR, text);
 }
 
 /// Waits until `fd` can do what is wanted (or has failed, which the next call tells); `false` at the deadline.
