@@ -1,6 +1,6 @@
-//! `watchkeeper-hook [--home DIR | --run DIR --state DIR [--config DIR]] [--receipt] AGENT [EVENT] [ARGUMENT...]`: the program that
-//! agents run. It hands one event to the daemon, prints what the daemon says, and leaves with exit code 0, whatever
-//! happened.
+//! `watchkeeper-hook [--home DIR | --run DIR --state DIR [--config DIR]] [--receipt] AGENT [EVENT] [ARGUMENT...]`: the
+//! program that agents run. It hands one event to the daemon, prints what the daemon says, and leaves with exit code 0,
+//! whatever happened.
 //!
 //! It reads no environment (agents leak theirs into each other), no configuration, and parses nothing but its own
 //! command line. Everything is bounded by its own deadlines, which stand in `flow.rs`. With the daemon away it leaves
