@@ -78,14 +78,25 @@ class Product:
         if result.returncode != 0:
             raise ProductError(f"install ended with {result.returncode}:\n{result.stdout}{result.stderr}")
 
-    def start(self) -> float:
-        """Starts the daemon and waits until it answers; returns when it did."""
+    def configure(self, **settings: str) -> None:
+        """Writes the instance's configuration, before its daemon starts."""
+        folder = self.folder / "config"
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [f'{key} = "{value}"\n' for key, value in settings.items()]
+        (folder / "config.toml").write_text("".join(lines))
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Starts the daemon and does not wait. If the instance has one already, it leaves again by itself."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "DBUS_SYSTEM_BUS_ADDRESS": self._bus_address}
         with open(self.folder / "daemon.log", "ab") as log:
-            self._daemon = subprocess.Popen(
+            return subprocess.Popen(
                 [*self._command, "daemon", "run"], env=environment, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
+
+    def start(self) -> float:
+        """Starts the daemon and waits until it answers; returns when it did."""
+        self._daemon = self.spawn()
         self.daemon_pids.add(self._daemon.pid)
         deadline = time.monotonic() + READY_SECONDS_MAX
         while (answer := self.status()) is None:
