@@ -48,6 +48,20 @@ def with_home(home: Path) -> list[int]:
     return found
 
 
+def with_argument(word: str) -> list[int]:
+    """Living processes that were started with exactly this argument, such as the folder of a private instance."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                arguments = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if os.fsencode(word) in arguments and not is_zombie(int(name)):
+                found.append(int(name))
+    return found
+
+
 def end_all(pids: list[int]) -> None:
     """SIGKILL through pidfds, so that a reused pid is never hit; waits until they are gone."""
     deadline = time.monotonic() + END_SECONDS_MAX

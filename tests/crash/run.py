@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agents"))
 
 import product  # noqa: E402
 from logind import KINDS, Rig, RigError, Sample  # noqa: E402
-from processes import end_all, with_home  # noqa: E402
+from processes import end_all, with_argument, with_home  # noqa: E402
 
 SENDER = Path(__file__).with_name("sender.py")
 # The hook's own deadline, and what the requirement allows beyond it.
@@ -343,7 +343,7 @@ def main() -> int:
     finally:
         rig.close()
         end_all(with_home(folder))
-        end_all(with_home(folder / "instance"))
+        end_all(with_argument(str(folder / "instance")))
     for problem in problems:
         print(f"FAILED: {problem}")
     if problems or arguments.keep:
