@@ -1,0 +1,66 @@
+//! Claude Code's hooks: `settings.json`, one group an event, an explicit timeout on each (a SessionEnd hook without
+//! one is killed after about 1.5 s).
+
+use watchkeeper_core::AgentKind;
+
+use crate::install::{ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, Wait};
+
+/// Every event that tells something about a session. Not MessageDisplay (one a text block, tells nothing more) and
+/// not the Worktree events (a hook there replaces git's worktree).
+const EVENTS: &[HookEvent] = &[
+    HookEvent::new("SessionStart"),
+    HookEvent::new("UserPromptSubmit"),
+    HookEvent::new("PreToolUse"),
+    HookEvent::waiting("PermissionRequest", Wait::Permission),
+    HookEvent::new("PermissionDenied"),
+    HookEvent::new("PostToolUse"),
+    HookEvent::new("PostToolUseFailure"),
+    HookEvent::new("Notification"),
+    HookEvent::waiting("Stop", Wait::Stop),
+    HookEvent::new("StopFailure"),
+    HookEvent::new("SubagentStart"),
+    HookEvent::new("SubagentStop"),
+    HookEvent::new("TaskCreated"),
+    HookEvent::new("TaskCompleted"),
+    HookEvent::new("PreCompact"),
+    HookEvent::new("PostCompact"),
+    HookEvent::new("SessionEnd"),
+];
+
+static SETTINGS: HooksFile = HooksFile {
+    path: "settings.json",
+    agent: AgentKind::Claude,
+    nesting: Nesting::Groups,
+    events: EVENTS,
+    preamble: &[],
+    own: false,
+    off_switches: &["disableAllHooks"],
+};
+
+static FILES: &[&dyn ConfigFile] = &[&SETTINGS];
+
+/// Claude Code's installer.
+#[derive(Debug)]
+pub struct ClaudeInstall;
+
+impl Installer for ClaudeInstall {
+    fn agent(&self) -> AgentKind {
+        AgentKind::Claude
+    }
+
+    fn home(&self) -> Home {
+        Home { variable: "CLAUDE_CONFIG_DIR", default: ".claude" }
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &["claude"]
+    }
+
+    fn files(&self) -> &'static [&'static dyn ConfigFile] {
+        FILES
+    }
+
+    fn notes(&self) -> &'static [&'static str] {
+        &["Sessions of Claude Code that run already read the new hooks when they are started again."]
+    }
+}

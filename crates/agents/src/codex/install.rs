@@ -1,0 +1,105 @@
+//! Codex's hooks: `hooks.json` in Claude's shape, the `hooks` feature in `config.toml` only where it is switched off,
+//! and the trust that Codex asks the person for before it runs a new or changed hook.
+
+use watchkeeper_core::AgentKind;
+
+use crate::install::{
+    ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, Nesting, Trust, Wait, states,
+};
+
+/// All events Codex has for command hooks.
+const EVENTS: &[HookEvent] = &[
+    HookEvent::new("SessionStart"),
+    HookEvent::new("UserPromptSubmit"),
+    HookEvent::new("PreToolUse"),
+    HookEvent::waiting("PermissionRequest", Wait::Permission),
+    HookEvent::new("PostToolUse"),
+    HookEvent::waiting("Stop", Wait::Stop),
+    HookEvent::new("Interrupt"),
+    HookEvent::new("SubagentStart"),
+    HookEvent::new("SubagentStop"),
+    HookEvent::new("PreCompact"),
+    HookEvent::new("PostCompact"),
+    HookEvent::new("SessionEnd"),
+];
+
+static HOOKS: HooksFile = HooksFile {
+    path: "hooks.json",
+    agent: AgentKind::Codex,
+    nesting: Nesting::Groups,
+    events: EVENTS,
+    preamble: &[],
+    own: false,
+    off_switches: &[],
+};
+
+static CONFIG: FeatureSwitch =
+    FeatureSwitch { path: "config.toml", table: "features", keys: &["hooks", "codex_hooks"] };
+
+static FILES: &[&dyn ConfigFile] = &[&HOOKS, &CONFIG];
+
+/// Codex's installer.
+#[derive(Debug)]
+pub struct CodexInstall;
+
+impl Installer for CodexInstall {
+    fn agent(&self) -> AgentKind {
+        AgentKind::Codex
+    }
+
+    fn home(&self) -> Home {
+        Home { variable: "CODEX_HOME", default: ".codex" }
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &["codex"]
+    }
+
+    fn files(&self) -> &'static [&'static dyn ConfigFile] {
+        FILES
+    }
+
+    fn notes(&self) -> &'static [&'static str] {
+        &[
+            "Codex runs a new or changed hook only after you reviewed it. Start `codex` once: it says that hooks are \
+             new or changed; look at them and choose \"Trust all and continue\". `codex exec` never asks and passes \
+             over hooks that were not trusted before, without a word.",
+        ]
+    }
+
+    fn trust(&self, hooks_path: &str, texts: &[Option<&str>]) -> Option<Trust> {
+        let hooks = texts.first().copied().flatten().unwrap_or_default();
+        let config = texts.get(1).copied().flatten().unwrap_or_default();
+        // A config.toml that Codex cannot read either trusts nothing.
+        let states = states(config, &["hooks", "state"], "trusted_hash", "enabled").unwrap_or_default();
+        let mut trust = Trust::default();
+        for position in HOOKS.positions(hooks) {
+            let key = format!(
+                "{hooks_path}:{}:{}:{}",
+                snake_case(&position.event),
+                position.element,
+                position.within
+            );
+            let state = states.iter().find(|(name, _, _)| *name == key);
+            let list = match state {
+                Some((_, _, Some(false))) => &mut trust.switched_off,
+                Some((_, Some(_), _)) => &mut trust.trusted,
+                Some((_, None, _)) | None => &mut trust.untrusted,
+            };
+            list.push(position.event);
+        }
+        Some(trust)
+    }
+}
+
+/// `SessionStart` as `session_start`, the spelling of Codex's trust keys.
+fn snake_case(event: &str) -> String {
+    let mut out = String::with_capacity(event.len() + 4);
+    for c in event.chars() {
+        if c.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}

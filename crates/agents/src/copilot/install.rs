@@ -1,0 +1,57 @@
+//! Copilot CLI's hooks: a file of our own below `hooks/`, in one spelling of the event names only, since an event
+//! that is hooked in both runs both, at once and in no order.
+
+use watchkeeper_core::AgentKind;
+
+use crate::install::{ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, Wait};
+
+/// A failing PreToolUse hook denies the tool, so that one never fails.
+const EVENTS: &[HookEvent] = &[
+    HookEvent::new("SessionStart"),
+    HookEvent::new("UserPromptSubmit"),
+    HookEvent::new("PreToolUse").must_succeed(),
+    HookEvent::new("PostToolUse"),
+    HookEvent::new("PostToolUseFailure"),
+    HookEvent::waiting("PermissionRequest", Wait::Permission),
+    HookEvent::new("Notification"),
+    HookEvent::waiting("Stop", Wait::Stop),
+    HookEvent::new("SubagentStart"),
+    HookEvent::new("SubagentStop"),
+    HookEvent::new("PreCompact"),
+    HookEvent::new("ErrorOccurred"),
+    HookEvent::new("SessionEnd"),
+];
+
+static HOOKS: HooksFile = HooksFile {
+    path: "hooks/watchkeeper.json",
+    agent: AgentKind::Copilot,
+    nesting: Nesting::Flat,
+    events: EVENTS,
+    preamble: &[("version", "1")],
+    own: true,
+    off_switches: &["disableAllHooks"],
+};
+
+static FILES: &[&dyn ConfigFile] = &[&HOOKS];
+
+/// Copilot CLI's installer.
+#[derive(Debug)]
+pub struct CopilotInstall;
+
+impl Installer for CopilotInstall {
+    fn agent(&self) -> AgentKind {
+        AgentKind::Copilot
+    }
+
+    fn home(&self) -> Home {
+        Home { variable: "COPILOT_HOME", default: ".copilot" }
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &["copilot"]
+    }
+
+    fn files(&self) -> &'static [&'static dyn ConfigFile] {
+        FILES
+    }
+}

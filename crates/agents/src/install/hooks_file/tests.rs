@@ -1,0 +1,270 @@
+use super::*;
+use crate::{
+    claude::install::ClaudeInstall,
+    codex::install::CodexInstall,
+    copilot::install::CopilotInstall,
+    install::{Installer, Instance, Timeouts},
+};
+
+mod foreign;
+
+fn wiring() -> Wiring {
+    Wiring {
+        program: "/opt/w k/watchkeeper-hook".to_owned(),
+        instance: Instance::Default,
+        timeouts: Timeouts::default(),
+        shell: Shell::Posix,
+    }
+}
+
+fn file(installer: &dyn Installer) -> &'static dyn ConfigFile {
+    installer.files()[0]
+}
+
+fn claude() -> &'static dyn ConfigFile {
+    file(&ClaudeInstall)
+}
+
+fn install(file: &dyn ConfigFile, text: &str) -> String {
+    match file.install(Some(text), &wiring()).unwrap() {
+        Edit::Write(text) => text,
+        other @ (Edit::Keep | Edit::Delete) => panic!("{other:?} for {text}"),
+    }
+}
+
+/// Installs, checks the state, and removes again: the file must be as it was.
+fn check_round_trip(file: &dyn ConfigFile, before: &str) -> String {
+    let after = install(file, before);
+    let inspection = file.inspect(Some(&after), &wiring()).unwrap();
+    assert!(inspection.is_current(), "{inspection:?}\n{after}");
+    assert_eq!(file.install(Some(&after), &wiring()).unwrap(), Edit::Keep, "{after}");
+    let removed = file.remove(Some(&after), Some(Original::Text(before))).unwrap();
+    assert_eq!(removed, Edit::Write(before.to_owned()));
+    assert_eq!(file.remove(Some(before), None).unwrap(), Edit::Keep);
+    after
+}
+
+fn check_refused(text: &str, expected: &str) {
+    let refusal = claude().install(Some(text), &wiring()).unwrap_err();
+    assert_eq!(refusal.to_string(), expected, "{text}");
+    assert!(!refusal.advice().is_empty());
+}
+
+#[test]
+fn a_new_file_holds_exactly_our_entries() {
+    for installer in [&ClaudeInstall as &dyn Installer, &CodexInstall, &CopilotInstall] {
+        let file = file(installer);
+        let Edit::Write(text) = file.install(None, &wiring()).unwrap() else { panic!("nothing written") };
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let inspection = file.inspect(Some(&text), &wiring()).unwrap();
+        assert!(inspection.is_current() && !inspection.is_absent());
+        assert_eq!(value["hooks"].as_object().unwrap().len(), inspection.current.len());
+        assert_eq!(file.remove(Some(&text), Some(Original::Absent)).unwrap(), Edit::Delete);
+        assert_eq!(file.inspect(None, &wiring()).unwrap().missing, inspection.current);
+    }
+}
+
+#[test]
+fn each_agent_gets_its_own_form() {
+    let value = |installer: &dyn Installer| -> serde_json::Value {
+        let Edit::Write(text) = file(installer).install(None, &wiring()).unwrap() else {
+            panic!("nothing written")
+        };
+        serde_json::from_str(&text).unwrap()
+    };
+    assert_eq!(
+        value(&ClaudeInstall)["hooks"]["Stop"],
+        serde_json::json!([{"hooks": [{
+            "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" claude Stop", "timeout": 550
+        }]}])
+    );
+    assert_eq!(
+        value(&CodexInstall)["hooks"]["PermissionRequest"],
+        serde_json::json!([{"hooks": [{
+            "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" codex PermissionRequest", "timeout": 150
+        }]}])
+    );
+    let copilot = value(&CopilotInstall);
+    assert_eq!(copilot["version"], 1);
+    assert_eq!(
+        copilot["hooks"]["PreToolUse"],
+        serde_json::json!([{
+            "type": "command", "bash": "\"/opt/w k/watchkeeper-hook\" copilot PreToolUse || true", "timeoutSec": 10
+        }])
+    );
+}
+
+#[test]
+fn foreign_files_come_back_byte_for_byte() {
+    let check = |text: &str| drop(check_round_trip(claude(), text));
+    check("");
+    check("\n");
+    check("// nothing yet");
+    check("{}");
+    check("{ }");
+    check("{\r\n}\r\n");
+    check("\u{feff}{\"a\": 1}");
+    check("{\"model\":\"opus\"}");
+    check("{\n\t\"model\": \"opus\", // mine\n}\n");
+    check("{\"hooks\":{}}");
+    check("{\n  \"hooks\": { /* none */ }\n}");
+    check("{\"hooks\":{\"Stop\":[]}}");
+    check("{\n    \"hooks\": {\n        \"Stop\": [ ],\n    },\n    \"z\": 1,\n}");
+    check(
+        "{\"hooks\":{\"Stop\":[{\"matcher\":\"x\",\"hooks\":[{\"type\":\"command\",\"command\":\"beep\"}]}]}}",
+    );
+    check("{\"hooks\":{\"Stop\":[\"odd\", 7, {\"hooks\": 3}], \"Other\": {\"not\": \"a list\"}}}");
+    check("{\"a\":1,\"a\":2,\"hooks\":{\"Stop\":[1]},\"hooks\":{\"Stop\":[2],\"Stop\":[3]}}");
+    check("{\r\n  \"a\": [1,\r\n    2], // x\r\n  // y\r\n}");
+    check(
+        "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"/x/my-watchkeeper-hook claude Stop\"}]}]}}",
+    );
+}
+
+#[test]
+fn duplicate_keys_do_not_come_back_into_force() {
+    let before = "{\"hooks\":{\"SessionEnd\":[{\"hooks\":[]}],\"SessionEnd\":[]}}";
+    let after = check_round_trip(claude(), before);
+    let Edit::Write(bare) = claude().remove(Some(&after), None).unwrap() else { panic!("nothing written") };
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&bare).unwrap()["hooks"]["SessionEnd"],
+        serde_json::json!([])
+    );
+    check_round_trip(file(&CopilotInstall), "{}");
+}
+
+#[test]
+fn ours_stand_behind_foreign_ones() {
+    let before = "{\n  \"hooks\": {\n    \"Stop\": [\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"beep\" }] }\n    ]\n  }\n}\n";
+    let after = check_round_trip(claude(), before);
+    let value: serde_json::Value = serde_json::from_str(&after).unwrap();
+    assert_eq!(value["hooks"]["Stop"][0]["hooks"][0]["command"], "beep");
+    assert_eq!(value["hooks"]["Stop"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn older_entries_are_replaced_in_place() {
+    let before = check_round_trip(claude(), "{\"a\": 1}");
+    let moved = Wiring { program: "/new/watchkeeper-hook".to_owned(), ..wiring() };
+    let Edit::Write(after) = claude().install(Some(&before), &moved).unwrap() else {
+        panic!("nothing written")
+    };
+    assert!(!after.contains("/opt/w k/"));
+    assert!(claude().inspect(Some(&after), &moved).unwrap().is_current());
+    let seen_by_old = claude().inspect(Some(&after), &wiring()).unwrap();
+    assert_eq!(
+        seen_by_old.outdated.len(),
+        ClaudeInstall.files()[0].inspect(None, &wiring()).unwrap().missing.len()
+    );
+    assert_eq!(
+        claude().remove(Some(&after), Some(Original::Text("{\"a\": 1}"))).unwrap(),
+        Edit::Write("{\"a\": 1}".to_owned())
+    );
+}
+
+#[test]
+fn stray_entries_of_ours_are_cleared() {
+    let ours =
+        |event: &str| format!("{{\"type\": \"command\", \"command\": \"watchkeeper-hook claude {event}\"}}");
+    let before = format!(
+        "{{\"hooks\": {{\"MessageDisplay\": [{{\"hooks\": [{}]}}], \"Stop\": [{{\"matcher\": \"x\", \"hooks\": [{}, \
+         {{\"type\": \"command\", \"command\": \"beep\"}}]}}, {{\"hooks\": [{}]}}, {{\"hooks\": [{}]}}]}}}}",
+        ours("MessageDisplay"),
+        ours("Stop"),
+        ours("Stop"),
+        ours("Stop")
+    );
+    let after = install(claude(), &before);
+    let value: serde_json::Value = serde_json::from_str(&after).unwrap();
+    assert!(value["hooks"].get("MessageDisplay").is_none(), "{after}");
+    let stop = value["hooks"]["Stop"].as_array().unwrap();
+    assert_eq!(stop.len(), 2, "{after}");
+    assert_eq!(
+        stop[0],
+        serde_json::json!({"matcher": "x", "hooks": [{"type": "command", "command": "beep"}]})
+    );
+    assert_eq!(claude().install(Some(&after), &wiring()).unwrap(), Edit::Keep);
+}
+
+#[test]
+fn what_others_wrote_since_stays() {
+    let check = |original: &str, since: &dyn Fn(&str) -> String| {
+        let now = since(&install(claude(), original));
+        assert_eq!(
+            claude().remove(Some(&now), Some(Original::Text(original))).unwrap(),
+            Edit::Write(since(original)),
+            "{now}"
+        );
+    };
+    check("{\"a\": 1}", &|text| text.replacen("\"a\": 1", "\"a\": 2", 1));
+    check("{\n  \"a\": 1\n}\n", &|text| text.replacen("\"a\": 1", "\"b\": [1, 2], \"a\": 1", 1));
+    check("{\n  \"a\": 1,\n}\n", &|text| format!("// new\n{text}"));
+    // Another tool's hook in a list that we made.
+    let now = install(claude(), "{\"a\": 1}").replacen("\"Stop\": [", "\"Stop\": [{\"hooks\": [7]}, ", 1);
+    assert_eq!(
+        claude().remove(Some(&now), Some(Original::Text("{\"a\": 1}"))).unwrap(),
+        Edit::Write("{\"a\": 1, \"hooks\": {\"Stop\": [{\"hooks\": [7]}]}}".to_owned())
+    );
+    // Rewritten by the agent in its own style.
+    let now = install(claude(), "{\"a\": 1 /* lost */}");
+    let mut value: serde_json::Value = serde_json::from_str(&now.replace("/* lost */", "")).unwrap();
+    value["b"] = true.into();
+    let now = serde_json::to_string_pretty(&value).unwrap();
+    assert_eq!(claude().install(Some(&now), &wiring()).unwrap(), Edit::Keep);
+    assert_eq!(
+        claude().remove(Some(&now), None).unwrap(),
+        Edit::Write("{\n  \"a\": 1,\n  \"b\": true\n}".to_owned())
+    );
+}
+
+#[test]
+fn comments_that_others_put_among_ours_stay() {
+    let now = install(claude(), "{}").replacen("\"Stop\":", "// why\n    \"Stop\":", 1);
+    let Edit::Write(text) = claude().remove(Some(&now), None).unwrap() else { panic!("nothing written") };
+    assert!(text.contains("// why"), "{text}");
+    assert!(!text.contains("watchkeeper-hook"), "{text}");
+    Document::parse(&text).unwrap();
+}
+
+#[test]
+fn copilots_own_file_goes_when_nothing_else_is_in_it() {
+    let copilot = file(&CopilotInstall);
+    let Edit::Write(text) = copilot.install(None, &wiring()).unwrap() else { panic!("nothing written") };
+    assert_eq!(copilot.remove(Some(&text), None).unwrap(), Edit::Delete);
+    let kept = text.replacen("\"version\"", "\"mine\": 1, \"version\"", 1);
+    assert!(matches!(copilot.remove(Some(&kept), None).unwrap(), Edit::Write(_)));
+}
+
+#[test]
+fn files_that_need_a_guess_are_refused() {
+    check_refused("{\"a\": 1", "it is not valid JSON: line 1, column 1: Unterminated object");
+    check_refused("[]", "'settings.json' in it is a list, not an object");
+    check_refused("{\"hooks\": []}", "'hooks' in it is a list, not an object");
+    check_refused("{\"hooks\": null}", "'hooks' in it is null, not an object");
+    check_refused("{\"hooks\": {\"Stop\": \"beep\"}}", "'hooks.Stop' in it is text, not a list");
+    // Broken, but without anything of ours: removal has nothing to do and says so by doing nothing.
+    assert_eq!(claude().remove(Some("{\"a\": 1"), None).unwrap(), Edit::Keep);
+    assert!(claude().remove(Some("{\"a\": \"watchkeeper-hook\""), None).is_err());
+}
+
+#[test]
+fn a_file_that_switches_hooks_off_is_reported() {
+    let after = install(claude(), "{\"disableAllHooks\": true}");
+    assert_eq!(claude().inspect(Some(&after), &wiring()).unwrap().disabled, ["disableAllHooks"]);
+}
+
+#[test]
+fn codex_trust_is_read_by_position() {
+    let before = "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"beep\"}]}]}}";
+    let hooks = install(file(&CodexInstall), before);
+    let config = "[hooks.state.\"/h/hooks.json:stop:1:0\"]\ntrusted_hash = \"sha256:00\"\n\
+                  [hooks.state.\"/h/hooks.json:session_start:0:0\"]\nenabled = false\ntrusted_hash = \"sha256:00\"\n\
+                  [hooks.state.\"/h/hooks.json:pre_tool_use:1:0\"]\ntrusted_hash = \"sha256:00\"\n";
+    let trust = CodexInstall.trust("/h/hooks.json", &[Some(&hooks), Some(config)]).unwrap();
+    assert_eq!(trust.trusted, ["Stop"]);
+    assert_eq!(trust.switched_off, ["SessionStart"]);
+    assert_eq!(trust.untrusted.len(), 10);
+    let trust = CodexInstall.trust("/h/hooks.json", &[Some(&hooks), None]).unwrap();
+    assert_eq!(trust.untrusted.len(), 12);
+    assert!(ClaudeInstall.trust("/h/settings.json", &[Some(&hooks)]).is_none());
+}

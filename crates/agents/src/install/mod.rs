@@ -1,0 +1,192 @@
+//! What an installer does to an agent's configuration, as text to text: merge Watchkeeper's hooks in, take them out
+//! again, say what is there. Bytes that somebody else wrote stay as they are; a file that cannot be read is refused.
+//!
+//! Pure: reading, backing up, writing and undoing belong to the command line.
+
+mod command;
+mod hooks_file;
+mod jsonc;
+mod switch;
+
+use std::fmt;
+
+use watchkeeper_core::AgentKind;
+
+pub use command::{HOOK_PROGRAM, Instance, Shell, Timeouts, Wiring, is_ours};
+pub(crate) use hooks_file::{HookEvent, HooksFile, Nesting, Wait};
+pub(crate) use switch::{FeatureSwitch, states};
+
+/// Largest configuration file that is edited, in bytes; a larger one is refused.
+pub const FILE_MAX_BYTES: usize = jsonc::FILE_MAX_BYTES;
+
+/// How one agent is wired up.
+pub trait Installer: fmt::Debug + Sync {
+    fn agent(&self) -> AgentKind;
+    /// Where the agent keeps its configuration.
+    fn home(&self) -> Home;
+    /// Names of its executable on PATH, without an extension.
+    fn programs(&self) -> &'static [&'static str];
+    /// The files to edit, in the order in which they are written.
+    fn files(&self) -> &'static [&'static dyn ConfigFile];
+    /// What the person must know beyond the diff.
+    fn notes(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// Whether the agent runs the hooks that stand in its files; `None` for an agent without a trust step.
+    /// `hooks_path`: absolute path of its hooks file as the agent spells it; texts as in [`ConfigFile::path`] order.
+    fn trust(&self, hooks_path: &str, texts: &[Option<&str>]) -> Option<Trust> {
+        _ = (hooks_path, texts);
+        None
+    }
+}
+
+/// An agent's configuration folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home {
+    /// The environment variable that moves it.
+    pub variable: &'static str,
+    /// Its place below the user's home folder otherwise.
+    pub default: &'static str,
+}
+
+/// One file an installer edits.
+pub trait ConfigFile: fmt::Debug + Sync {
+    /// Relative to the agent's [`Home`], with `/` between segments.
+    fn path(&self) -> &'static str;
+    /// Merges Watchkeeper's entries in. Idempotent; replaces entries of older versions; an absent or blank file is
+    /// an empty one.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the text cannot be edited without guessing.
+    fn install(&self, current: Option<&str>, wiring: &Wiring) -> Result<Edit, Refusal>;
+    /// Takes Watchkeeper's entries out, and nothing else. `original`: what the file was without them when they were
+    /// last written, if a receipt says so; it decides what becomes of containers that are empty afterwards.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the text has our entries but cannot be edited without guessing.
+    fn remove(&self, current: Option<&str>, original: Option<Original<'_>>) -> Result<Edit, Refusal>;
+    /// What is there of Watchkeeper, compared with what [`Self::install`] would write.
+    ///
+    /// # Errors
+    /// A [`Refusal`] when the text cannot be read.
+    fn inspect(&self, current: Option<&str>, wiring: &Wiring) -> Result<Inspection, Refusal>;
+}
+
+/// What is to become of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// It already is as it should be.
+    Keep,
+    /// Its new text.
+    Write(String),
+    /// It held nothing but ours.
+    Delete,
+}
+
+/// A file without Watchkeeper's entries, as a receipt recorded it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Original<'a> {
+    Absent,
+    Text(&'a str),
+}
+
+impl<'a> Original<'a> {
+    pub(crate) const fn text(self) -> Option<&'a str> {
+        match self {
+            Self::Absent => None,
+            Self::Text(text) => Some(text),
+        }
+    }
+}
+
+/// What stands in one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Our entries that are exactly as they should be.
+    pub current: Vec<String>,
+    /// Events without an entry of ours.
+    pub missing: Vec<String>,
+    /// Our entries that another version or another instance wrote, or that stand where they do not work.
+    pub outdated: Vec<String>,
+    /// Settings of this file that keep hooks from running.
+    pub disabled: Vec<String>,
+}
+
+impl Inspection {
+    /// Nothing to write.
+    #[must_use]
+    pub const fn is_current(&self) -> bool {
+        self.missing.is_empty() && self.outdated.is_empty()
+    }
+
+    /// Nothing of ours at all.
+    #[must_use]
+    pub const fn is_absent(&self) -> bool {
+        self.current.is_empty() && self.outdated.is_empty()
+    }
+}
+
+/// Whether an agent with a trust step runs our hooks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trust {
+    pub trusted: Vec<String>,
+    /// Events whose hook the agent passes over until the person reviews it.
+    pub untrusted: Vec<String>,
+    /// Events whose hook the person switched off.
+    pub switched_off: Vec<String>,
+}
+
+/// Why a file is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("it is not UTF-8 text (byte {at})")]
+    NotUtf8 { at: usize },
+    #[error("it has {bytes} bytes, more than the {max_bytes} that are edited")]
+    TooLarge { bytes: usize, max_bytes: usize },
+    #[error("it is not valid {format}: line {line}, column {column}: {why}")]
+    Broken { format: &'static str, line: usize, column: usize, why: String },
+    #[error("'{key}' in it is {found}, not {wanted}")]
+    WrongType { key: String, found: &'static str, wanted: &'static str },
+    #[error("the edit would not leave everything else as it was")]
+    Unfaithful,
+}
+
+impl Refusal {
+    /// The next step for the person.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::NotUtf8 { .. } => "save it as UTF-8, then run the command again",
+            Self::TooLarge { .. } => "make it smaller, or add the hooks by hand as docs/install.md shows",
+            Self::Broken { .. } => {
+                "mend it there (the agent cannot read it either), then run the command again"
+            }
+            Self::WrongType { .. } => "correct that value or remove it, then run the command again",
+            Self::Unfaithful => "add the hooks by hand as docs/install.md shows, and report the file's shape",
+        }
+    }
+}
+
+/// A file's bytes as text.
+///
+/// # Errors
+/// Bytes that are not UTF-8, or too many of them.
+pub fn decode(bytes: &[u8]) -> Result<&str, Refusal> {
+    if bytes.len() > FILE_MAX_BYTES {
+        return Err(Refusal::TooLarge { bytes: bytes.len(), max_bytes: FILE_MAX_BYTES });
+    }
+    std::str::from_utf8(bytes).map_err(|error| Refusal::NotUtf8 { at: error.valid_up_to() })
+}
+
+/// The built-in installers.
+pub const ALL: [&dyn Installer; 3] = [
+    &crate::claude::install::ClaudeInstall,
+    &crate::codex::install::CodexInstall,
+    &crate::copilot::install::CopilotInstall,
+];
+
+/// The installer of one agent, `None` where Watchkeeper has none.
+#[must_use]
+pub fn installer(agent: AgentKind) -> Option<&'static dyn Installer> {
+    ALL.into_iter().find(|installer| installer.agent() == agent)
+}
