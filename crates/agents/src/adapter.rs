@@ -6,7 +6,7 @@ use watchkeeper_core::{
     signal::{Facts, SignalBody, Thread},
 };
 
-use crate::ancestry::AncestryRules;
+use crate::ancestry::{AncestryRules, ProcessInfo};
 
 /// A signal before the shell adds who sent it, when it was received and its delivery id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,11 @@ pub trait Adapter: std::fmt::Debug + Sync {
     /// Whether the end of background work starts a turn by itself.
     fn wakes_model(&self) -> bool;
     fn ancestry(&self) -> &'static AncestryRules;
+    /// Whether the process that `ancestry` found can ask a person (not in print or exec mode); `None` when its command
+    /// line does not tell. The shell adds it to the facts of what this process sends.
+    fn can_ask(&self, _agent: &ProcessInfo) -> Option<bool> {
+        None
+    }
     /// `event`: the name given on the hook's command line, where the payload may not carry one. `argv`: further
     /// arguments after it (Codex's legacy notify passes its JSON there).
     fn payload(&self, event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Parsed;
@@ -83,6 +88,11 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
         AgentKind::Claude => Some(&crate::claude::Claude),
         AgentKind::Codex => Some(&crate::codex::Codex),
         AgentKind::Copilot => Some(&crate::copilot::Copilot),
-        AgentKind::OpenCode | AgentKind::Gemini | AgentKind::Qwen | AgentKind::Acp | AgentKind::Mcp | AgentKind::Run => None,
+        AgentKind::OpenCode
+        | AgentKind::Gemini
+        | AgentKind::Qwen
+        | AgentKind::Acp
+        | AgentKind::Mcp
+        | AgentKind::Run => None,
     }
 }

@@ -6,5 +6,16 @@
 
 pub mod adapter;
 pub mod ancestry;
+pub mod install;
+pub mod json;
+pub mod line_scanner;
 
-pub use adapter::{Adapter, Observation, Parsed, adapter};
+pub mod claude;
+pub mod codex;
+pub mod copilot;
+
+mod observe;
+mod reply;
+
+pub use adapter::{Adapter, Observation, Parsed, StateFile, TranscriptReader, adapter};
+pub use line_scanner::LineScanner;

@@ -1,0 +1,31 @@
+//! Which process is Claude Code: the native program, or an interpreter running the package's script; never its
+//! supervisor or terminal host, which outlive and serve many conversations.
+
+use crate::ancestry::{AncestryRules, ProcessInfo, has_option};
+
+pub(super) static RULES: AncestryRules = AncestryRules {
+    stems: &["claude"],
+    // The native installer keeps `…/claude/versions/2.1.332`, a file without the agent's name.
+    path_contains: &["claude/versions"],
+    scripts: &[
+        ("node", "@anthropic-ai/claude-code/cli.js"),
+        ("bun", "@anthropic-ai/claude-code/cli.js"),
+        ("node", "bin/claude"),
+        ("bun", "bin/claude"),
+        ("node", ".bin/claude"),
+        ("bun", ".bin/claude"),
+    ],
+    helpers: &["bg-pty-host", "bg-spare", "daemon"],
+    shared: &[],
+    wrapper_scripts: &[],
+};
+
+/// Whether a person can be asked by the process with this command line: not in print mode, unless whoever started it
+/// answers permission prompts through a tool of its own.
+pub(super) fn can_ask(agent: &ProcessInfo) -> Option<bool> {
+    if agent.argv.is_empty() {
+        return None;
+    }
+    let prints = has_option(agent, "-p") || has_option(agent, "--print");
+    Some(!prints || has_option(agent, "--permission-prompt-tool"))
+}

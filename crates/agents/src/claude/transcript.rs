@@ -1,0 +1,213 @@
+//! Claude Code's transcript: what its records say about the turn that no hook says (interrupts, results of denied
+//! calls, the end of a turn), and what they repeat.
+//!
+//! Every statement carries the record's own time: records are written after the hooks they belong to, and a forked
+//! session copies old ones.
+
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use watchkeeper_core::{
+    TurnId,
+    signal::{Activity, EndReason, Facts, Prompt, PromptOrigin, SignalBody, Thread},
+};
+
+use super::{notification::notices, payload::started_work};
+use crate::{
+    adapter::{Parsed, TranscriptReader},
+    json::{flag, items, parse_object, text},
+    observe::{Context, id, is_id, label, wall},
+};
+
+/// Open tool calls remembered for their names; older ones are forgotten (their end then has no name).
+const CALLS_MAX: usize = 128;
+
+/// Starts of user texts that the harness writes for commands it ran itself: they open no turn.
+const LOCAL_COMMANDS: [&str; 5] =
+    ["<command-name>", "<command-message>", "<local-command-", "<bash-input>", "<bash-std"];
+const INTERRUPTED: &str = "[Request interrupted by user";
+const STOP_BLOCKED: &str = "Stop hook feedback";
+
+#[derive(Debug)]
+pub(super) struct Reader {
+    session: String,
+    turn: Option<TurnId>,
+    /// (call id, tool name), oldest first.
+    calls: VecDeque<(String, String)>,
+}
+
+impl Reader {
+    pub(super) fn new(session: &str, saved: Option<&Value>) -> Self {
+        let saved = saved.unwrap_or(&Value::Null);
+        let turn = id(saved, "turn").map(|t| TurnId(t.to_owned()));
+        let call = |call: &Value| Some((id(call, "id")?.to_owned(), label(text(call, "name")?)));
+        let calls = items(saved, "calls").filter_map(call).take(CALLS_MAX).collect();
+        Self { session: session.to_owned(), turn, calls }
+    }
+
+    fn user(&mut self, record: &Value, context: &mut Context, out: &mut Parsed) {
+        let words = user_text(record);
+        if flag(record, "isMeta") {
+            // Another hook blocked the stop: the model goes on in the same turn.
+            if words.starts_with(STOP_BLOCKED) {
+                context.turn.clone_from(&self.turn);
+                context.push(out, SignalBody::Activity { what: Activity::ModelOutput });
+            }
+            return;
+        }
+        let harness_wrote = flag(record, "isCompactSummary") || flag(record, "isVisibleInTranscriptOnly");
+        if harness_wrote || LOCAL_COMMANDS.iter().any(|start| words.starts_with(start)) {
+            return;
+        }
+        if let Some(prompt) = id(record, "promptId") {
+            self.turn = Some(TurnId(prompt.to_owned()));
+        }
+        context.turn.clone_from(&self.turn);
+        let results = self.tool_results(record, context, out);
+        if words.starts_with(INTERRUPTED) {
+            context.push(out, SignalBody::Aborted { tools_to_work: false });
+        } else if !results && !words.is_empty() && context.turn.is_some() {
+            let notices = notices(words);
+            let origin = if notices.is_empty() { PromptOrigin::Person } else { PromptOrigin::Work };
+            let prompt = Some(Prompt { text: words.to_owned(), origin });
+            context.push(out, SignalBody::Started { prompt });
+            for notice in notices {
+                if let Some(cause) = notice.end {
+                    context.push(out, SignalBody::WorkFinished { id: notice.task, cause });
+                }
+            }
+        }
+    }
+
+    /// Whether the record carries results of tool calls.
+    fn tool_results(&mut self, record: &Value, context: &Context, out: &mut Parsed) -> bool {
+        let message = record.get("message").unwrap_or(&Value::Null);
+        let mut any = false;
+        for block in items(message, "content").filter(|b| text(b, "type") == Some("tool_result")) {
+            any = true;
+            let Some(call) = id(block, "tool_use_id") else { continue };
+            let position = self.calls.iter().position(|(id, _)| id == call);
+            let name =
+                position.and_then(|at| self.calls.remove(at)).map_or_else(String::new, |(_, name)| name);
+            let response = record.get("toolUseResult").unwrap_or(&Value::Null);
+            if let Some((work, what)) = started_work(&name, response) {
+                context.push(out, SignalBody::WorkStarted { id: work, what, label: None, process: None });
+            }
+            let failed = flag(block, "is_error");
+            context.push(out, SignalBody::ToolFinished { id: call.to_owned(), name, failed });
+        }
+        any
+    }
+
+    fn assistant(&mut self, record: &Value, context: &mut Context, out: &mut Parsed) {
+        context.turn.clone_from(&self.turn);
+        let message = record.get("message").unwrap_or(&Value::Null);
+        if flag(record, "isApiErrorMessage") {
+            let words = items(message, "content").find_map(|block| text(block, "text")).map(label);
+            context.push(out, SignalBody::Failed { message: words, fatal: false });
+            return;
+        }
+        // Placeholders that the harness writes in the model's name.
+        if text(message, "model") == Some("<synthetic>") {
+            return;
+        }
+        if flag(record, "isAbortedMidStream") {
+            context.push(out, SignalBody::Aborted { tools_to_work: false });
+            return;
+        }
+        for block in items(message, "content").filter(|b| text(b, "type") == Some("tool_use")) {
+            if let (Some(call), Some(name)) = (id(block, "id"), text(block, "name")) {
+                if self.calls.len() >= CALLS_MAX {
+                    self.calls.pop_front();
+                }
+                self.calls.push_back((call.to_owned(), label(name)));
+            }
+        }
+        context.push(out, SignalBody::Activity { what: Activity::ModelOutput });
+    }
+
+    fn system(&self, record: &Value, context: &mut Context, out: &mut Parsed) {
+        context.turn.clone_from(&self.turn);
+        match text(record, "subtype") {
+            Some("turn_duration") => {
+                let body = SignalBody::Stopped {
+                    final_message: None,
+                    can_continue: false,
+                    continued: false,
+                    live: None,
+                };
+                context.push(out, body);
+            }
+            // The model is asked again by itself.
+            Some("api_error") => context.push(out, SignalBody::Activity { what: Activity::Progress }),
+            _ => {}
+        }
+    }
+}
+
+impl TranscriptReader for Reader {
+    fn wants(&self, line: &[u8]) -> bool {
+        if let Some(kind) = line.strip_prefix(b"{\"type\":\"") {
+            return [&b"ai-title\""[..], b"continued-in\""].iter().any(|wanted| kind.starts_with(wanted));
+        }
+        [
+            &b"\"role\":\"assistant\""[..],
+            b"\"type\":\"user\"",
+            b"\"type\":\"system\"",
+            b"\"type\":\"assistant\"",
+        ]
+        .iter()
+        .any(|wanted| line.windows(wanted.len()).any(|w| w == *wanted))
+    }
+
+    fn line(&mut self, line: &[u8], out: &mut Parsed) {
+        let Ok(record) = parse_object(line) else { return };
+        if flag(&record, "isSidechain") || text(&record, "sessionId").is_some_and(|s| s != self.session) {
+            return;
+        }
+        let at = text(&record, "timestamp").and_then(wall);
+        let mut context = Context {
+            session: Some(self.session.clone()),
+            turn: None,
+            thread: Thread::Main,
+            at,
+            facts: Facts { agent_version: text(&record, "version").map(label), ..Facts::default() },
+        };
+        match text(&record, "type") {
+            // A record without its own time cannot be put in order.
+            Some("user" | "assistant" | "system") if at.is_none() => {}
+            Some("user") => self.user(&record, &mut context, out),
+            Some("assistant") => self.assistant(&record, &mut context, out),
+            Some("system") => self.system(&record, &mut context, out),
+            Some("continued-in") => {
+                let successor = id(&record, "continuedInSessionId").map(str::to_owned);
+                context.push(out, SignalBody::SessionEnded { reason: EndReason::Moved, successor });
+            }
+            Some("ai-title") => {
+                context.facts.title = text(&record, "aiTitle").map(label);
+                context.push(out, SignalBody::Displayed { what: "title".to_owned() });
+            }
+            _ => {}
+        }
+    }
+
+    fn save(&self) -> Value {
+        let calls: Vec<Value> =
+            self.calls.iter().map(|(id, name)| json!({ "id": id, "name": name })).collect();
+        let turn = self.turn.as_ref().map(|t| t.0.as_str()).filter(|t| is_id(t));
+        json!({ "turn": turn, "calls": calls })
+    }
+}
+
+/// The words of a user record: its string content, or its first text block.
+fn user_text(record: &Value) -> &str {
+    let content = record.get("message").and_then(|m| m.get("content"));
+    match content {
+        Some(Value::String(words)) => words,
+        Some(Value::Array(blocks)) => blocks
+            .iter()
+            .find(|b| text(b, "type") == Some("text"))
+            .and_then(|b| text(b, "text"))
+            .unwrap_or_default(),
+        _ => "",
+    }
+}

@@ -1,0 +1,62 @@
+//! Codex.
+
+mod ancestry;
+pub mod install;
+mod payload;
+mod transcript;
+
+use serde_json::Value;
+use watchkeeper_core::{AgentKind, effect::HookAnswer};
+
+use crate::{
+    adapter::{Adapter, Parsed, StateFile, TranscriptReader},
+    ancestry::{AncestryRules, ProcessInfo},
+    install::Installer,
+    reply,
+};
+
+/// The adapter; it has no state.
+#[derive(Debug)]
+pub struct Codex;
+
+impl Adapter for Codex {
+    fn kind(&self) -> AgentKind {
+        AgentKind::Codex
+    }
+
+    fn wakes_model(&self) -> bool {
+        false
+    }
+
+    fn ancestry(&self) -> &'static AncestryRules {
+        &ancestry::RULES
+    }
+
+    fn can_ask(&self, agent: &ProcessInfo) -> Option<bool> {
+        ancestry::can_ask(agent)
+    }
+
+    fn payload(&self, event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Parsed {
+        payload::parse(event, argv, payload)
+    }
+
+    fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
+        Some(Box::new(transcript::Reader::new(session, saved)))
+    }
+
+    fn state_dirs(&self, _transcript: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn state_file(&self, _file_name: &str, _content: Option<&[u8]>) -> Option<StateFile> {
+        None
+    }
+
+    fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {
+        reply::claude_form(event, answer)
+    }
+
+    fn installer(&self) -> Option<&'static dyn Installer> {
+        Some(&install::CodexInstall)
+    }
+}

@@ -1,0 +1,262 @@
+//! Turns hostile bytes into a bounded [`Value`]: size and depth are refused, wide containers and long strings are cut.
+//!
+//! Owns the limits. Knows nothing of any agent's fields.
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use std::{cell::Cell, fmt};
+
+/// Larger texts are refused unread: no agent sends them, and a hook must not cost a machine its memory.
+pub const BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Deeper nesting is refused, before anything recursive sees it.
+pub const DEPTH_MAX: usize = 64;
+/// Longer strings are cut at a character boundary.
+pub const STRING_MAX: usize = 64 * 1024;
+/// Further array elements are passed over.
+pub const ARRAY_MAX: usize = 4096;
+/// Further keys of an object are passed over.
+pub const KEYS_MAX: usize = 512;
+/// Values kept in all; afterwards only plain values of the two outermost levels are still kept, so that a huge tool
+/// result never hides the fields behind it.
+pub const VALUES_MAX: usize = 50_000;
+
+/// Why a text was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("empty")]
+    Empty,
+    #[error("{bytes} bytes, more than {BYTES_MAX}")]
+    TooLarge { bytes: usize },
+    #[error("nested deeper than {DEPTH_MAX}")]
+    TooDeep,
+    #[error("not JSON at line {line}, column {column}")]
+    NotJson { line: usize, column: usize },
+    #[error("not a JSON object")]
+    NotAnObject,
+}
+
+/// Parses one JSON object within the limits above.
+pub fn parse_object(bytes: &[u8]) -> Result<Value, Refused> {
+    if bytes.len() > BYTES_MAX {
+        return Err(Refused::TooLarge { bytes: bytes.len() });
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Refused::Empty);
+    }
+    if deeper_than(bytes, DEPTH_MAX) {
+        return Err(Refused::TooDeep);
+    }
+    let left = Cell::new(VALUES_MAX);
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = Pruned { left: &left, depth: 0 }
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|e| Refused::NotJson { line: e.line(), column: e.column() })?;
+    if value.is_object() { Ok(value) } else { Err(Refused::NotAnObject) }
+}
+
+/// Whether brackets outside strings nest deeper than `limit`; one pass, no allocation.
+fn deeper_than(bytes: &[u8], limit: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for &byte in bytes {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// A value under the limits; what exceeds them is read and dropped, never stored.
+struct Pruned<'a> {
+    left: &'a Cell<usize>,
+    depth: usize,
+}
+
+impl Pruned<'_> {
+    fn child(&self) -> Pruned<'_> {
+        Pruned { left: self.left, depth: self.depth + 1 }
+    }
+
+    /// Takes one value from the budget; `false` when a container must be dropped.
+    fn take(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Pruned<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Pruned<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(Value::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        if !self.take() && self.depth > 1 {
+            return Ok(Value::Null);
+        }
+        Ok(Value::String(clipped(v, STRING_MAX).to_owned()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut kept = Vec::new();
+        let room = self.take();
+        while room && kept.len() < ARRAY_MAX && self.left.get() > 0 {
+            match seq.next_element_seed(self.child())? {
+                Some(value) => {
+                    self.take();
+                    kept.push(value);
+                }
+                None => return Ok(Value::Array(kept)),
+            }
+        }
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Value::Array(kept))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut kept = Map::new();
+        let room = self.take() || self.depth == 0;
+        while let Some(key) = map.next_key::<String>()? {
+            // The outermost object keeps reading past the budget: its plain fields decide what the text is.
+            if !room || kept.len() >= KEYS_MAX || (self.left.get() == 0 && self.depth > 0) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if key.len() > STRING_MAX {
+                return Err(A::Error::custom("key too long"));
+            }
+            let value = map.next_value_seed(self.child())?;
+            kept.insert(key, value);
+        }
+        Ok(Value::Object(kept))
+    }
+}
+
+/// The longest start of `text` within `max` bytes that ends at a character boundary.
+#[must_use]
+pub fn clipped(text: &str, max: usize) -> &str {
+    if text.len() <= max {
+        return text;
+    }
+    let mut end = max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// The string at `key`; `None` when it is missing, empty or something else.
+#[must_use]
+pub fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str).filter(|s| !s.is_empty())
+}
+
+/// The truth of the flag at `key`; anything but `true` is false.
+#[must_use]
+pub fn flag(value: &Value, key: &str) -> bool {
+    value.get(key).and_then(Value::as_bool) == Some(true)
+}
+
+/// The elements at `key`; none when it is missing or something else.
+pub fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(input: &[u8], expected: Result<Value, Refused>) {
+        assert_eq!(parse_object(input), expected, "{}", String::from_utf8_lossy(clip_for_message(input)));
+    }
+
+    fn clip_for_message(input: &[u8]) -> &[u8] {
+        input.get(..80).unwrap_or(input)
+    }
+
+    #[test]
+    fn refuses_what_is_no_object() {
+        check(b"", Err(Refused::Empty));
+        check(b" \n", Err(Refused::Empty));
+        check(b"[1]", Err(Refused::NotAnObject));
+        check(b"{\"a\":", Err(Refused::NotJson { line: 1, column: 5 }));
+        check(b"{} x", Err(Refused::NotJson { line: 1, column: 4 }));
+        check(b"\xff\xfe\x00", Err(Refused::NotJson { line: 1, column: 1 }));
+    }
+
+    #[test]
+    fn refuses_depth_and_size_before_parsing() {
+        let deep = |n: usize| [vec![b'['; n], vec![b']'; n]].concat();
+        let object = |inner: Vec<u8>| [b"{\"a\":".to_vec(), inner, b"}".to_vec()].concat();
+        check(&object(deep(DEPTH_MAX)), Err(Refused::TooDeep));
+        check(&vec![b'{'; 5_000_000], Err(Refused::TooDeep));
+        assert!(parse_object(&object(deep(DEPTH_MAX - 1))).is_ok());
+        // Brackets inside strings are text.
+        check(br#"{"a":"[[[[\"[[[["}"#, Ok(serde_json::json!({"a": "[[[[\"[[[["})));
+        let large = BYTES_MAX + 1;
+        check(&vec![b' '; large], Err(Refused::TooLarge { bytes: large }));
+    }
+
+    #[test]
+    fn cuts_what_is_wide_and_keeps_what_follows() {
+        let wide = format!("{{\"big\":[{}[]],\"after\":\"kept\"}}", "[[1]],".repeat(VALUES_MAX));
+        let value = parse_object(wide.as_bytes()).unwrap();
+        assert_eq!(text(&value, "after"), Some("kept"));
+        assert!(items(&value, "big").count() <= ARRAY_MAX);
+        let long = format!("{{\"s\":\"{}\",\"after\":true}}", "é".repeat(STRING_MAX));
+        let value = parse_object(long.as_bytes()).unwrap();
+        assert_eq!(text(&value, "s").map(str::len), Some(STRING_MAX));
+        assert!(flag(&value, "after"));
+    }
+}
