@@ -32,6 +32,7 @@ class Home:
     """The folders of one scenario."""
 
     root: Path
+    bus_address: str
 
     @property
     def home(self) -> Path:
@@ -54,6 +55,8 @@ class Home:
             "SHELL": "/bin/bash",
             "LANG": "C.UTF-8",
             "TERM": "xterm-256color",
+            # For a daemon that a hook starts: a private instance inherits the bus.
+            "DBUS_SYSTEM_BUS_ADDRESS": self.bus_address,
         }
 
     def create(self) -> None:

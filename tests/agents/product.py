@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from processes import end_all, is_zombie
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 # A debug build under load is slow to link; once built this takes a second.
 BUILD_SECONDS_MAX = 1800
@@ -59,6 +61,8 @@ class Product:
         self.folder = folder
         self._bus_address = bus_address
         self._daemon: subprocess.Popen[bytes] | None = None
+        # A daemon that a hook started, by its pid.
+        self._adopted: int | None = None
         # Every daemon that ran: an inhibitor belongs to the process that took it.
         self.daemon_pids: set[int] = set()
 
@@ -105,6 +109,18 @@ class Product:
             time.sleep(0.02)
         return answer.told
 
+    def adopt(self) -> float:
+        """Waits for a daemon that somebody else started (a hook); returns when it answered."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while time.monotonic() < deadline:
+            answer = self.ask("daemon", "status")
+            if answer.code == 0 and answer.value:
+                self._adopted = int(answer.value["pid"])
+                self.daemon_pids.add(self._adopted)
+                return answer.told
+            time.sleep(0.02)
+        raise ProductError(f"nobody started a daemon within {READY_SECONDS_MAX} s")
+
     def kill(self) -> None:
         """kill -9 of the daemon."""
         assert self._daemon is not None
@@ -114,6 +130,11 @@ class Product:
 
     def stop(self) -> None:
         """A graceful end; a daemon that does not obey is killed and reported."""
+        if self._adopted is not None:
+            self._run("daemon", "stop")
+            if not is_zombie(self._adopted):
+                end_all([self._adopted])
+                raise ProductError("`daemon stop` did not end the daemon")
         if self._daemon is None:
             return
         daemon, self._daemon = self._daemon, None

@@ -289,6 +289,18 @@ def terminal_daemon_kill(scene: Scene) -> None:
     leave(scene)
 
 
+def terminal_hook_starts_daemon(scene: Scene) -> None:
+    """Nobody restarts the daemon: the next prompt's hook does."""
+    open_idle(scene)
+    scene.kill_daemon()
+    scene.send("PLAY slow:6")
+    scene.expect(None, TURN_STARTED, "a prompt was given without a daemon")
+    scene.adopt_daemon()
+    scene.expect_back("working")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    leave(scene)
+
+
 def shared_server(scene: Scene) -> None:
     """Codex as it comes: hooks trusted through its dialog, turns run by the shared app-server."""
     scene.open_terminal(trust_dialog=True)
@@ -333,6 +345,7 @@ SCENARIOS = (
     Scenario("claude-tui/esc-before-first-byte", terminal_escape_before_first_byte),
     Scenario("claude-tui/kill-agent", terminal_kill),
     Scenario("claude-tui/kill-daemon", terminal_daemon_kill),
+    Scenario("claude-tui/hook-starts-daemon", terminal_hook_starts_daemon),
     Scenario("codex-exec/text", print_text),
     Scenario("codex-exec/tool", print_tool),
     Scenario("codex-exec/background-shell", exec_background),
@@ -348,5 +361,6 @@ SCENARIOS = (
     Scenario("codex-tui/esc-before-first-byte", terminal_escape_before_first_byte),
     Scenario("codex-tui/kill-agent", terminal_kill),
     Scenario("codex-tui/kill-daemon", terminal_daemon_kill),
+    Scenario("codex-tui/hook-starts-daemon", terminal_hook_starts_daemon),
     Scenario("codex-shared/trust-dialog", shared_server, codex_daemon=True),
 )

@@ -53,7 +53,7 @@ class Scene:
         self._printing: subprocess.Popen[bytes] | None = None
         self._down = threading.Event()
         self._stopping = threading.Event()
-        self.home = Home(folder)
+        self.home = Home(folder, rig.bus_address)
         self.home.create()
         self._model = self._start_model()
         port = int((folder / "model-port").read_text())
@@ -138,9 +138,15 @@ class Scene:
         self.witness.act("the daemon answers")
         self._back_at = ready
 
+    def adopt_daemon(self) -> None:
+        """A hook has started the daemon; the truth counts from its first answer."""
+        self._back_at = self.product.adopt()
+        self._down.clear()
+        self.witness.act("the daemon answers")
+
     def expect_back(self, state: str, **options: Any) -> None:
-        """After a restart: what was true before is true again, without new evidence."""
-        self._moment(self._back_at, f"{state} again after the restart", state, state in DEMANDING)
+        """After a restart: this is true since its first answer, without new evidence."""
+        self._moment(self._back_at, f"the daemon was back while {state}", state, state in DEMANDING)
         self._look(state, self._back_at, **options)
 
     def pause(self, seconds: float) -> None:
