@@ -1,1 +1,87 @@
-//! Stub.
+//! The daemon: one dispatcher that turns events into inputs of the core, writes them down, carries out the effects, and
+//! answers. `dispatcher` is the place to start reading, `boot` says in which order things come and go.
+
+mod answer;
+mod api_connection;
+mod boot;
+pub mod config;
+mod config_watch;
+mod counters;
+mod dispatcher;
+mod door;
+mod effects;
+mod event;
+mod exceptions;
+mod follow;
+mod hook_connection;
+mod instance;
+mod intake;
+mod intake_hooks;
+mod journal;
+mod keep_awake;
+mod logging;
+mod probe;
+mod ready;
+mod resolve;
+mod signals;
+mod sources;
+mod wall_clock;
+
+use std::{io, path::PathBuf};
+
+pub use watchkeeper_frame::Place;
+
+/// Why a daemon did not come up, or ended in disorder.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("cannot create the folder {path}")]
+    Folder { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Place(watchkeeper_frame::PlaceError),
+    #[error("another daemon serves this instance")]
+    Instance(#[from] instance::LockError),
+    #[error("cannot open the journal")]
+    Open(#[from] watchkeeper_store::OpenError),
+    #[error("cannot read the journal")]
+    Read(#[from] watchkeeper_store::ReadError),
+    #[error("the journal cannot be replayed")]
+    Journal,
+    #[error("cannot watch processes")]
+    Exits(#[from] watchkeeper_os::process::exit_watch::ExitWatchError),
+    #[error("cannot listen")]
+    Door(#[from] door::DoorError),
+    #[error("cannot listen for signals")]
+    Signals(#[source] io::Error),
+    #[error("cannot start the runtime")]
+    Runtime(#[source] io::Error),
+    #[error("cannot open the log")]
+    Log(#[source] io::Error),
+}
+
+impl RunError {
+    /// Whether another daemon of the same instance is up already: harmless for whoever only wanted one.
+    #[must_use]
+    pub fn is_already_running(&self) -> bool {
+        matches!(self, Self::Instance(instance::LockError::Held { .. }))
+    }
+}
+
+/// Runs the daemon of `place` until it is told to stop or nothing keeps it. Blocks. `private`: the instance was named by its
+/// folder, and every process of its user has machine scope.
+///
+/// # Errors
+/// When it cannot come up; another daemon of the same instance is one reason.
+pub fn run(place: Place, private: bool) -> Result<(), RunError> {
+    boot::prepare(&place)?;
+    exceptions::install(&place.state);
+    let _log = logging::start(&place.state).map_err(RunError::Log)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Runtime)?;
+    let outcome = runtime.block_on(boot::run(place, private));
+    if let Err(error) = &outcome
+        && !error.is_already_running()
+    {
+        exceptions::record_error("daemon", error);
+    }
+    outcome
+}

@@ -1,0 +1,542 @@
+//! Answers of the local interface. What changes something is answered when its row is durable.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use watchkeeper_api::{
+    Call, ErrorCode, Failure, Scope, Status, Time,
+    method::{
+        Acknowledged, CheckLevel, ConfigPath, ConfigValue, ConfigValues, DaemonStatus, Doctor,
+        EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, Events, EventsParams, EvidenceRow, Explained, Hold, HoldReleaseParams,
+        HoldTakeParams, Holds, Initialized, JournalState, KeyChange, Left, PlacePaths, Released,
+        SessionStartParams, SettingSource, Subscribed, WatchCoverage, Why,
+    },
+    rpc::PROTOCOL,
+    select::select,
+};
+use watchkeeper_core::{
+    DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody,
+    settings::KeepAwake,
+    signal::{
+        Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread,
+    },
+    view::{SessionView, ShownState},
+};
+use watchkeeper_os::clock;
+
+use crate::{
+    config,
+    dispatcher::{Ack, Dispatcher},
+    event::{Answer, ApiCall},
+    intake, resolve,
+};
+
+/// Holds at once; a further one is refused.
+const HOLDS_MAX: usize = 256;
+/// Longest text that a client gives for an owner, a reason or a title, in characters; the rest is cut.
+const TEXT_CHARS: usize = 500;
+/// What this daemon can do beyond the first version of the interface.
+const CAPABILITIES: [(&str, u32); 2] = [("events", 1), ("holds", 1)];
+
+type Answered = Result<Answer, Failure>;
+
+/// What a caller inside an agent is restricted to.
+type OwnSession = Option<SessionKey>;
+
+impl Dispatcher {
+    pub(crate) fn answer(&mut self, asked: ApiCall) {
+        let ApiCall { caller, scope, call, reply } = asked;
+        self.counters.add("api.calls");
+        let own = (scope == Some(Scope::Session)).then(|| self.own_session(caller.pid));
+        let answered = match call {
+            Call::Initialize(params) => {
+                tracing::debug!(client = params.client, "a client introduced itself");
+                self.initialized(caller.pid)
+            }
+            Call::GetStatus(_) => value(&self.status(own)),
+            Call::GetWhy(_) => value(&self.verdict()),
+            Call::Explain(params) => self.explained(&params.session, own),
+            Call::GetEvents(params) => self.events(&params, own),
+            Call::Subscribe(params) => self.subscribed(params.session.as_deref(), own),
+            Call::GetConfigPath(_) => value(&ConfigPath {
+                path: self.configuration.path().display().to_string(),
+                exists: self.configuration.path().exists(),
+            }),
+            Call::GetConfigSchema(_) => value(&config::schema()),
+            Call::ConfigGet(params) => self.config_values(params.key.as_deref()),
+            Call::ConfigSet(params) => {
+                let changed = config::set(self.configuration.path(), &params.key, &params.value);
+                self.config_changed(changed)
+            }
+            Call::ConfigUnset(params) => {
+                let changed = config::unset(self.configuration.path(), &params.key);
+                self.config_changed(changed)
+            }
+            Call::GetDaemonStatus(_) => value(&self.daemon_status()),
+            Call::GetDoctor(_) => value(&Doctor { checks: self.checks() }),
+            Call::HoldList(_) => value(&Holds { holds: self.holds() }),
+            Call::DaemonStop(_) => {
+                let left = self.what_is_left();
+                self.stop("a person asked for it".to_owned());
+                value(&Left { left })
+            }
+            Call::HoldTake(params) => return self.take_hold(params, reply),
+            Call::HoldRelease(params) => return self.release_holds(&params, reply),
+            Call::SessionStart(params) => return self.start_session(params, caller.pid, reply),
+            Call::SessionStop(params) => {
+                let body = if params.end {
+                    SignalBody::SessionEnded { reason: EndReason::Stopped, successor: None }
+                } else {
+                    let final_message = params.message.map(|m| cut(&m));
+                    SignalBody::Stopped { final_message, can_continue: false, continued: false, live: None }
+                };
+                return self.say(&params.session, body, reply);
+            }
+            Call::SessionActivity(params) => {
+                return self.say(&params.session, SignalBody::Activity { what: Activity::Manual }, reply);
+            }
+            Call::SessionSoftlock(params) => {
+                let body = SignalBody::SoftLocked { reason: cut(&params.reason), subject: LockSubject::Session };
+                return self.say(&params.session, body, reply);
+            }
+            Call::SessionClearSoftlock(params) => {
+                return self.say(&params.session, SignalBody::SoftLockCleared, reply);
+            }
+            Call::SessionRemove(params) => return self.say(&params.session, SignalBody::Removed, reply),
+        };
+        _ = reply.send(answered); // the caller may have left
+    }
+
+    fn initialized(&self, pid: Option<u32>) -> Answered {
+        // Whoever can name the folder of a private instance owns it.
+        let scope = if self.private || pid.and_then(resolve::any_agent_above).is_none() {
+            Scope::Machine
+        } else {
+            Scope::Session
+        };
+        let initialized = Initialized {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            capabilities: CAPABILITIES.iter().map(|(name, v)| ((*name).to_owned(), *v)).collect(),
+            scope,
+        };
+        let mut answer = value(&initialized)?;
+        answer.granted = Some(scope);
+        Ok(answer)
+    }
+
+    /// The session of the agent that a caller runs in.
+    fn own_session(&self, pid: Option<u32>) -> OwnSession {
+        let (_, process): (_, ProcessRef) = pid.and_then(resolve::any_agent_above)?;
+        let sessions = self.core.sessions_of(&process);
+        let live = sessions.iter().find(|k| self.core.session(k).is_some_and(|s| s.state != ShownState::Ended));
+        live.or(sessions.first()).cloned()
+    }
+
+    fn sessions_for(&self, own: Option<OwnSession>) -> Vec<SessionView> {
+        match own {
+            None => self.core.sessions(),
+            Some(own) => own.and_then(|key| self.core.session(&key)).into_iter().collect(),
+        }
+    }
+
+    fn status(&self, own: Option<OwnSession>) -> Status {
+        let restricted = own.is_some();
+        let sessions = self.sessions_for(own);
+        let mut status = Status::of_views(self.revision, &self.core.machine(), self.core.why(), &sessions);
+        if restricted {
+            let visible: Vec<String> = sessions.iter().map(|s| s.key.to_string()).collect();
+            status.machine.reasons.retain(|r| r.session.as_ref().is_none_or(|s| visible.contains(s)));
+        }
+        if let Some(error) = self.configuration.error() {
+            status.notices.push(format!("the configuration is not in force: {error}"));
+        }
+        for refused in &status.machine.refused {
+            status.notices.push(format!("cannot hold {}: {}", refused.kind, refused.why));
+        }
+        status
+    }
+
+    fn verdict(&self) -> Why {
+        let machine = self.core.machine();
+        let code = match (machine.awake, machine.wanted) {
+            (true, _) => "demand",
+            (false, true) if machine.refused.is_empty() => "unknown",
+            (false, true) => "refused",
+            (false, false) if self.core.settings().keep_awake == KeepAwake::Off => "off",
+            (false, false) if !machine.armed => "latched",
+            (false, false) => "no_demand",
+        };
+        let awake = if code == "unknown" { None } else { Some(machine.awake) };
+        Why { awake, why: self.core.why(), code: code.to_owned() }
+    }
+
+    fn find(&self, selector: &str, own: Option<&OwnSession>) -> Result<SessionKey, Failure> {
+        let keys: Vec<SessionKey> =
+            self.core.sessions().into_iter().map(|s| s.key).filter(|k| own.is_none_or(|o| o.as_ref() == Some(k))).collect();
+        select(selector, &keys).map_err(Failure::from)
+    }
+
+    fn explained(&self, selector: &str, own: Option<OwnSession>) -> Answered {
+        let key = self.find(selector, own.as_ref())?;
+        let gone = || Failure::new(ErrorCode::UnknownSession, format!("'{key}' is not remembered any more"));
+        let session = self.core.session(&key).ok_or_else(gone)?;
+        let evidence = self.core.explain(&key).ok_or_else(gone)?;
+        value(&Explained {
+            session: watchkeeper_api::status::Session::of_view(&session),
+            evidence: evidence.iter().map(EvidenceRow::of).collect(),
+        })
+    }
+
+    fn events(&self, params: &EventsParams, own: Option<OwnSession>) -> Answered {
+        let key = match (&params.session, &own) {
+            (Some(selector), _) => Some(self.find(selector, own.as_ref())?),
+            (None, Some(own)) => Some(own.clone().ok_or_else(no_own_session)?),
+            (None, None) => None,
+        };
+        let limit = params.limit.unwrap_or(EVENTS_LIMIT_DEFAULT).min(EVENTS_LIMIT_MAX);
+        let after = params.after_seq.unwrap_or(0);
+        let unreadable = || Failure::new(ErrorCode::Internal, "the journal cannot be read");
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut page: Events = self.reader.rows(after, key.as_ref(), limit).ok_or_else(unreadable)?;
+        if let Some(since) = params.since {
+            page.rows.retain(|row| row.at >= since);
+        }
+        value(&page)
+    }
+
+    fn subscribed(&mut self, selector: Option<&str>, own: Option<OwnSession>) -> Answered {
+        let only_session = match (selector, &own) {
+            (Some(selector), _) => Some(self.find(selector, own.as_ref())?),
+            (None, Some(own)) => Some(own.clone().ok_or_else(no_own_session)?),
+            (None, None) => None,
+        };
+        self.observe(true);
+        let mut answer = value(&Subscribed { revision: self.revision, seq: self.durable.0 })?;
+        answer.only_session = only_session;
+        Ok(answer)
+    }
+
+    fn config_values(&self, key: Option<&str>) -> Answered {
+        let loaded = self.configuration.loaded();
+        let defaults = watchkeeper_core::Settings::default();
+        if let Some(key) = key {
+            config::find_or_suggest(key)
+                .map_err(|problem| Failure::new(ErrorCode::UnknownSetting, problem.to_string()))?;
+        }
+        let wanted = config::SETTINGS.iter().filter(|s| key.is_none_or(|key| s.key == key));
+        let settings = wanted.map(|setting| ConfigValue {
+            key: setting.key.to_owned(),
+            value: setting.value(&loaded.settings),
+            default: setting.value(&defaults),
+            source: loaded.source(setting.key),
+        });
+        value(&ConfigValues {
+            path: self.configuration.path().display().to_string(),
+            settings: settings.collect(),
+            error: self.configuration.error().map(str::to_owned),
+        })
+    }
+
+    fn config_changed(&mut self, changed: Result<config::Change, config::ConfigError>) -> Answered {
+        let change = changed.map_err(|error| {
+            let code = match &error {
+                config::ConfigError::Rejected(problem) => match problem.kind {
+                    config::ProblemKind::Unknown { .. } => ErrorCode::UnknownSetting,
+                    config::ProblemKind::BadValue { .. } => ErrorCode::BadValue,
+                },
+                _ => ErrorCode::Refused,
+            };
+            Failure::new(code, error.to_string())
+        })?;
+        self.reload_configuration();
+        let overridden = self.configuration.loaded().source(&change.key) == SettingSource::Environment;
+        let note = match (self.configuration.error(), overridden) {
+            (Some(error), _) => Some(format!("not in force: {error}")),
+            (None, true) => Some("not in force: an environment variable of the daemon says otherwise".to_owned()),
+            (None, false) => None,
+        };
+        value(&KeyChange { key: change.key, before: change.before, after: change.after, note })
+    }
+
+    fn daemon_status(&self) -> DaemonStatus {
+        let now = clock::now();
+        let mut counters = self.counters.all().clone();
+        counters.insert("transcripts.followed".into(), self.follower.len() as u64);
+        counters.insert("processes.watched".into(), self.exits.len() as u64);
+        counters.insert("processes.polled".into(), self.exits.polled_len() as u64);
+        counters.insert("hooks.held".into(), self.held.len() as u64);
+        DaemonStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: PROTOCOL,
+            pid: std::process::id(),
+            started_at: Time(self.started.wall),
+            uptime_s: now.boot.since(self.started.boot).as_secs(),
+            place: PlacePaths {
+                config: self.place.config.display().to_string(),
+                state: self.place.state.display().to_string(),
+                run: self.place.run.display().to_string(),
+                private: self.private,
+            },
+            watch: self.watch_coverage(),
+            journal: JournalState {
+                seq: self.durable.0,
+                size_bytes: std::fs::metadata(self.place.journal()).map_or(0, |m| m.len()),
+            },
+            counters,
+            unknown_events: self.unknown.all().clone(),
+            malformed: self.malformed.all().clone(),
+            config_error: self.configuration.error().map(str::to_owned),
+        }
+    }
+
+    pub(crate) fn watch_coverage(&self) -> WatchCoverage {
+        let mut coverage = WatchCoverage::default();
+        for session in self.core.sessions().iter().filter(|s| s.state != ShownState::Ended) {
+            coverage.live += 1;
+            coverage.watched += u64::from(session.watched);
+        }
+        coverage
+    }
+
+    fn what_is_left(&self) -> Vec<String> {
+        let mut left: Vec<String> = Vec::new();
+        let live = self.core.sessions().into_iter().filter(|s| !matches!(s.state, ShownState::Ended | ShownState::Idle));
+        for session in live {
+            left.push(format!("{} goes on {}; its state is taken up again by the next start", session.key, session.state.name()));
+        }
+        if self.core.machine().awake {
+            left.push("the machine is no longer kept awake".to_owned());
+        }
+        left
+    }
+
+    fn holds(&self) -> Vec<Hold> {
+        let now = clock::now();
+        self.leases.values().filter(|h| h.expires_at.0 > now.wall).cloned().collect()
+    }
+
+    fn take_hold(&mut self, params: HoldTakeParams, reply: Reply) {
+        let now = self.now();
+        self.leases.retain(|_, hold| hold.expires_at.0 > now.wall);
+        let max = self.core.settings().lease_max;
+        let length = params.length_s.map_or(max, Duration::from_secs).min(max);
+        let id = params.id.map_or_else(fresh_id, |id| cut(&id));
+        if self.leases.len() >= HOLDS_MAX && !self.leases.contains_key(&id) {
+            _ = reply.send(Err(Failure::new(ErrorCode::Busy, format!("there are {HOLDS_MAX} holds already")))); // may have left
+            return;
+        }
+        let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+        let hold = Hold {
+            id: id.clone(),
+            owner: cut(&params.owner),
+            reason: cut(&params.reason),
+            since: self.leases.get(&id).map_or(Time(now.wall), |old| old.since),
+            expires_at: Time(watchkeeper_core::Wall(now.wall.0.saturating_add(millis))),
+            length_s: length.as_secs(),
+        };
+        self.leases.insert(id.clone(), hold.clone());
+        _ = self.apply(InputBody::LeaseTaken { id, owner: hold.owner.clone(), reason: hold.reason.clone(), length });
+        self.acknowledge(Ack::Api { reply, answer: Box::new(move |_| value(&hold)) });
+    }
+
+    fn release_holds(&mut self, params: &HoldReleaseParams, reply: Reply) {
+        let wanted: Vec<String> = match &params.id {
+            _ if params.all => self.leases.keys().cloned().collect(),
+            Some(id) if self.leases.contains_key(id) => vec![id.clone()],
+            Some(id) => self.leases.keys().filter(|k| k.starts_with(id.as_str())).cloned().collect(),
+            None => self.leases.keys().cloned().collect(),
+        };
+        let ambiguous = !params.all && wanted.len() > 1;
+        if ambiguous || (params.id.is_some() && wanted.is_empty()) {
+            let what = if ambiguous { "names several holds" } else { "names no hold" };
+            let failure = Failure::new(ErrorCode::UnknownHold, format!("'{}' {what}", params.id.as_deref().unwrap_or("")))
+                .with_hint("`watchkeeper release --all` lets all of them go.")
+                .with_candidates(self.leases.keys().cloned().collect());
+            _ = reply.send(Err(failure)); // the caller may have left
+            return;
+        }
+        for id in &wanted {
+            self.leases.remove(id);
+            _ = self.apply(InputBody::LeaseReleased { id: id.clone() });
+        }
+        self.acknowledge(Ack::Api { reply, answer: Box::new(move |_| value(&Released { ids: wanted })) });
+    }
+
+    fn start_session(&mut self, params: SessionStartParams, caller: Option<u32>, reply: Reply) {
+        if params.agent.needs_namespace() != params.namespace.is_some() {
+            let needs = if params.agent.needs_namespace() { "needs a namespace" } else { "takes no namespace" };
+            let failure = Failure::new(ErrorCode::InvalidParams, format!("'{}' {needs}", params.agent));
+            _ = reply.send(Err(failure)); // the caller may have left
+            return;
+        }
+        let process = match params.pid {
+            Some(pid) => match resolve::declared(pid, caller) {
+                resolve::Resolution::Found(process) => Some(process),
+                resolve::Resolution::NotFound { why } => {
+                    let failure = Failure::new(ErrorCode::Refused, format!("process {pid} cannot be watched: {why}"));
+                    _ = reply.send(Err(failure)); // the caller may have left
+                    return;
+                }
+            },
+            None => resolve::agent_above(params.agent, caller).process(),
+        };
+        let key = SessionKey {
+            agent: params.agent,
+            namespace: params.namespace.map(|n| cut(&n)),
+            id: params.id.unwrap_or_else(fresh_id),
+        };
+        if key.id.is_empty() || key.id.len() > intake::SESSION_ID_BYTES {
+            _ = reply.send(Err(Failure::new(ErrorCode::InvalidParams, "a session id has 1 to 256 bytes"))); // may have left
+            return;
+        }
+        let facts = Facts {
+            cwd: params.cwd.map(|t| cut(&t)),
+            title: params.title.map(|t| cut(&t)),
+            transcript: params.transcript,
+            ..Facts::default()
+        };
+        let prompt = params.prompt.map(|text| Prompt { text, origin: PromptOrigin::Person });
+        self.said(key, facts, process, SignalBody::Started { prompt }, reply);
+    }
+
+    fn say(&mut self, selector: &str, body: SignalBody, reply: Reply) {
+        match self.find(selector, None) {
+            Ok(key) => self.said(key, Facts::default(), None, body, reply),
+            Err(failure) => _ = reply.send(Err(failure)), // the caller may have left
+        }
+    }
+
+    fn said(&mut self, key: SessionKey, facts: Facts, process: Option<AgentProcess>, body: SignalBody, reply: Reply) {
+        let now = self.now();
+        let observation = watchkeeper_agents::Observation {
+            session: Some(key.id.clone()),
+            turn: None,
+            thread: Thread::Main,
+            at: None,
+            facts,
+            body,
+        };
+        let sender = intake::Sender {
+            agent: key.agent,
+            namespace: key.namespace.clone(),
+            session: None,
+            source: Source::User,
+            happened: Some(now.stamp()),
+            process,
+            delivery: random_delivery(),
+        };
+        let signal: Option<Signal> = intake::signal(observation, 0, &sender, self.core.settings().record_prompts);
+        if let Some(signal) = signal {
+            _ = self.apply(InputBody::Signal { signal: Box::new(signal), held: None });
+        }
+        let answer = move |dispatcher: &Self| {
+            let session = dispatcher.core.session(&key);
+            value(&Acknowledged {
+                session: key.to_string(),
+                incarnation: session.as_ref().map(|s| s.incarnation.0),
+                state: session.map(|s| s.state),
+                note: None,
+            })
+        };
+        self.acknowledge(Ack::Api { reply, answer: Box::new(answer) });
+    }
+
+    /// The checks that only the daemon can make.
+    fn checks(&self) -> Vec<watchkeeper_api::method::Check> {
+        let mut checks = Vec::new();
+        let mut check = |name: &str, level, detail: String, fix: Option<&str>| {
+            checks.push(watchkeeper_api::method::Check {
+                name: name.to_owned(),
+                level,
+                detail,
+                fix: fix.map(str::to_owned),
+            });
+        };
+        let machine = self.core.machine();
+        match (machine.wanted, machine.refused.first(), machine.held.is_empty()) {
+            (false, ..) => check("inhibitor", CheckLevel::Ok, "nothing to hold at the moment".into(), None),
+            (true, Some(refused), _) => check(
+                "inhibitor",
+                CheckLevel::Warn,
+                format!("{} is refused: {}", refused.kind, refused.why),
+                Some("allow it in the system's policy; docs/power.md shows how"),
+            ),
+            (true, None, false) => {
+                check("inhibitor", CheckLevel::Ok, format!("held, as read back: {}", machine.held.join(", ")), None);
+            }
+            (true, None, true) => check("inhibitor", CheckLevel::Fail, "wanted, not held".into(), None),
+        }
+        let coverage = self.watch_coverage();
+        let level = if coverage.live == coverage.watched { CheckLevel::Ok } else { CheckLevel::Warn };
+        let detail = format!("{} of {} live sessions have a watched process", coverage.watched, coverage.live);
+        check("watch-coverage", level, detail, None);
+        let polled = self.exits.polled_len();
+        if polled > 0 {
+            check("exit-notices", CheckLevel::Warn, format!("{polled} processes are polled every 5 s"), None);
+        }
+        let failed = self.counters.get("journal.failed");
+        let level = if failed == 0 { CheckLevel::Ok } else { CheckLevel::Warn };
+        check("journal", level, format!("row {} is durable; {failed} failed writes", self.durable.0), None);
+        let steps = self.counters.get("clock.stepped");
+        check("clock", CheckLevel::Ok, format!("the wall clock was set {steps} times since the start"), None);
+        match self.configuration.error() {
+            None => check("configuration", CheckLevel::Ok, "in force".into(), None),
+            Some(error) => check("configuration", CheckLevel::Fail, error.to_owned(), Some("mend the file; it is read again at once")),
+        }
+        let panics = ["core.panicked", "hook.parser_panicked", "task.panicked"];
+        let panics: u64 = panics.iter().map(|name| self.counters.get(name)).sum();
+        if panics > 0 {
+            let log = self.place.state.join("exceptions.log");
+            check("panics", CheckLevel::Warn, format!("{panics}; see {}", log.display()), Some("please report them"));
+        }
+        for (agent, now) in &self.heard {
+            let unknown: Vec<String> = self
+                .unknown
+                .all()
+                .iter()
+                .filter_map(|(name, count)| Some(format!("{} ({count})", name.strip_prefix(&format!("{agent}."))?)))
+                .take(5)
+                .collect();
+            let detail = if unknown.is_empty() {
+                format!("last heard {}", Time(now.wall))
+            } else {
+                format!("last heard {}; unknown events: {}", Time(now.wall), unknown.join(", "))
+            };
+            check(&format!("heard-{agent}"), CheckLevel::Ok, detail, None);
+        }
+        checks
+    }
+}
+
+type Reply = tokio::sync::oneshot::Sender<Answered>;
+
+fn value<T: Serialize>(value: &T) -> Answered {
+    let value: Value = serde_json::to_value(value)
+        .map_err(|e| Failure::new(ErrorCode::Internal, format!("cannot write the answer: {e}")))?;
+    Ok(Answer { value, granted: None, only_session: None })
+}
+
+fn no_own_session() -> Failure {
+    Failure::new(ErrorCode::Forbidden, "the agent that you run in has no session here")
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(TEXT_CHARS).collect()
+}
+
+/// Unguessable enough for an id that nobody else may give: the standard library's own keys, fresh for each map.
+pub(crate) fn random_delivery() -> DeliveryId {
+    use std::hash::{BuildHasher as _, RandomState};
+    let half = || RandomState::new().hash_one(clock::now().boot.0);
+    DeliveryId(u128::from(half()) << 64 | u128::from(half()))
+}
+
+/// A UUID, version 4.
+fn fresh_id() -> String {
+    let random = random_delivery().0 & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{random:032x}");
+    let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default().to_owned();
+    [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
+}

@@ -1,0 +1,222 @@
+//! One client of the local interface: reads requests, hands them to the dispatcher, writes answers and pushes. Decides
+//! nothing but what may be said before `initialize`.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    sync::{mpsc, oneshot, watch},
+    time::timeout,
+};
+use watchkeeper_api::{
+    Call, ErrorCode, Failure, Message, RequestId, Scope,
+    method::{Changed, Lagged, Pushed, Subscribed},
+    rpc::{FRAME_BYTES_MAX, PROTOCOL},
+};
+
+use crate::{
+    door::{Caller, Stream},
+    event::{ApiCall, Event, Pulse},
+    journal::EventReader,
+};
+
+/// A client that says nothing before `initialize` for longer is let go; afterwards it may be silent for ever.
+const FIRST_CALL_WITHIN: Duration = Duration::from_secs(10);
+/// A client that does not read its answers for longer is let go.
+const WRITE_WITHIN: Duration = Duration::from_secs(10);
+/// Answers and pushes that wait for a slow client; at the limit pushes wait, and are then told as `lagged`.
+const OUTBOX: usize = 64;
+/// Journal rows pushed one by one; a subscriber that is further behind is told to read them.
+const PUSH_ROWS_MAX: usize = 256;
+
+/// Serves one client until it leaves or misbehaves.
+pub async fn serve(
+    stream: Stream,
+    caller: Caller,
+    events: mpsc::Sender<Event>,
+    pulse: watch::Receiver<Pulse>,
+    journal: EventReader,
+) {
+    let (read, mut write) = tokio::io::split(stream);
+    let (outbox, mut to_send) = mpsc::channel::<Vec<u8>>(OUTBOX);
+    let mut connection = Connection { caller, events, pulse, journal, outbox, scope: None, pushes: None };
+    let mut lines = BufReader::new(read);
+    let writing = tokio::spawn(async move {
+        while let Some(line) = to_send.recv().await {
+            let sent = timeout(WRITE_WITHIN, write.write_all(&line)).await;
+            if !matches!(sent, Ok(Ok(()))) {
+                break;
+            }
+        }
+        _ = write.shutdown().await; // the client may be gone already
+    });
+    while let Some(line) = next_line(&mut lines, connection.scope.is_some()).await {
+        if line.is_empty() {
+            continue;
+        }
+        let overlong = line.len() >= FRAME_BYTES_MAX;
+        if connection.receive(&line).await.is_none() || overlong {
+            break;
+        }
+    }
+    if let Some(pushes) = connection.pushes.take() {
+        pushes.abort();
+        _ = pushes.await; // aborted: that is its end
+    }
+    drop(connection); // the last sender of the outbox: the writer ends when all is written
+    _ = writing.await; // a panic in it has been recorded by the panic hook
+}
+
+/// The next line without its newline; `None` when the client is gone or too slow to introduce itself. A line past the frame
+/// limit comes cut, and is the last.
+async fn next_line<R: tokio::io::AsyncRead + Unpin>(lines: &mut BufReader<R>, introduced: bool) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    let limit = u64::try_from(FRAME_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut limited = lines.take(limit);
+    let reading = limited.read_until(b'\n', &mut line);
+    let read = if introduced { reading.await } else { timeout(FIRST_CALL_WITHIN, reading).await.ok()? };
+    match read {
+        Ok(0) | Err(_) => None,
+        Ok(_) => {
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            } else if line.len() < FRAME_BYTES_MAX {
+                return None; // cut off in the middle
+            }
+            Some(line)
+        }
+    }
+}
+
+struct Connection {
+    caller: Caller,
+    events: mpsc::Sender<Event>,
+    pulse: watch::Receiver<Pulse>,
+    journal: EventReader,
+    outbox: mpsc::Sender<Vec<u8>>,
+    /// Granted by `initialize`.
+    scope: Option<Scope>,
+    pushes: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Connection {
+    /// Handles one frame. `None`: close the connection.
+    async fn receive(&mut self, line: &[u8]) -> Option<()> {
+        let (id, outcome) = match Message::parse(line) {
+            Err((id, failure)) => (id, Err(failure)),
+            Ok(Message::Request { id, method, params }) => (Some(id), self.answer(&method, params).await),
+            // Nothing that a client notifies us of or answers is expected.
+            Ok(Message::Notification { .. } | Message::Response { .. }) => return Some(()),
+        };
+        self.send(id, outcome).await
+    }
+
+    async fn send(&self, id: Option<RequestId>, outcome: Result<Value, Failure>) -> Option<()> {
+        let line = match (Message::Response { id: id.clone(), outcome }).to_line() {
+            Ok(line) => line,
+            Err(failure) => Message::Response { id, outcome: Err(failure) }.to_line().ok()?,
+        };
+        self.outbox.send(line).await.ok()
+    }
+
+    async fn answer(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+        let call = Call::parse(method, params)?;
+        match (&call, self.scope) {
+            (Call::Initialize(params), _) if params.protocol != PROTOCOL => {
+                return Err(Failure::new(
+                    ErrorCode::UnsupportedProtocol,
+                    format!("the caller speaks protocol {}, this daemon speaks {PROTOCOL}", params.protocol),
+                )
+                .with_hint("Use the watchkeeper program that belongs to the running daemon, or restart the daemon."));
+            }
+            (Call::Initialize(_), _) => {}
+            (_, None) => {
+                return Err(Failure::new(ErrorCode::NotInitialized, "the first call must be 'initialize'"));
+            }
+            (call, Some(scope)) if call.scope() > scope => {
+                return Err(Failure::new(
+                    ErrorCode::Forbidden,
+                    format!("'{}' is not allowed from inside an agent's session", call.name()),
+                )
+                .with_hint("Run it from a terminal of your own."));
+            }
+            _ => {}
+        }
+        let subscription = match &call {
+            Call::Subscribe(params) if self.pushes.is_some() => {
+                _ = params;
+                return Err(Failure::new(ErrorCode::Refused, "this connection has a subscription already"));
+            }
+            Call::Subscribe(params) => Some(params.from),
+            _ => None,
+        };
+        let (reply, answered) = oneshot::channel();
+        let asked = ApiCall { caller: self.caller, scope: self.scope, call, reply };
+        let gone = || Failure::new(ErrorCode::ShuttingDown, "the daemon is going away");
+        self.events.send(Event::Api(Box::new(asked))).await.map_err(|_| gone())?;
+        let answer = answered.await.map_err(|_| gone())??;
+        if let Some(scope) = answer.granted {
+            self.scope = Some(scope);
+        }
+        if let Some(from) = subscription {
+            let subscribed: Option<Subscribed> = serde_json::from_value(answer.value.clone()).ok();
+            let session = answer.only_session;
+            let pushing = Pushing {
+                pulse: self.pulse.clone(),
+                journal: self.journal.clone(),
+                outbox: self.outbox.clone(),
+                position: from.map(|from| from.min(subscribed.map_or(u64::MAX, |s| s.seq))),
+                session,
+            };
+            self.pushes = Some(tokio::spawn(pushing.run()));
+        }
+        Ok(answer.value)
+    }
+}
+
+/// Pushes of one subscription: woken by the pulse, it reads the journal by position, so that nothing can be lost between.
+struct Pushing {
+    pulse: watch::Receiver<Pulse>,
+    journal: EventReader,
+    outbox: mpsc::Sender<Vec<u8>>,
+    /// Rows up to here have been pushed; `None`: rows are not wanted.
+    position: Option<u64>,
+    session: Option<watchkeeper_core::SessionKey>,
+}
+
+impl Pushing {
+    async fn run(mut self) {
+        self.pulse.mark_changed();
+        while self.pulse.changed().await.is_ok() {
+            let pulse = *self.pulse.borrow_and_update();
+            if self.push(&Pushed::Changed(Changed { revision: pulse.revision })).await.is_none()
+                || self.push_rows(pulse.seq).await.is_none()
+            {
+                return;
+            }
+        }
+    }
+
+    async fn push_rows(&mut self, newest: u64) -> Option<()> {
+        let Some(position) = self.position else { return Some(()) };
+        if newest <= position {
+            return Some(());
+        }
+        let page = self.journal.rows(position, self.session.as_ref(), PUSH_ROWS_MAX)?;
+        for row in page.rows {
+            self.push(&Pushed::Event(Box::new(row))).await?;
+        }
+        self.position = Some(page.next.max(position));
+        if page.more {
+            self.position = Some(newest);
+            self.push(&Pushed::Lagged(Lagged { from: page.next })).await?;
+        }
+        Some(())
+    }
+
+    async fn push(&self, pushed: &Pushed) -> Option<()> {
+        let line = pushed.to_message().and_then(|m| m.to_line()).ok()?;
+        self.outbox.send(line).await.ok()
+    }
+}

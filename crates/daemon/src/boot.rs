@@ -1,0 +1,236 @@
+//! From nothing to listening, and back: the order in which a daemon comes and goes.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{sync::mpsc, sync::watch, task::JoinSet};
+use watchkeeper_core::{
+    AgentKind, AgentTraits, Core, Incarnation, InputBody, Now, ProcessRef, SessionKey, Settings, Signal, SignalBody,
+    core::AgentTrait,
+    signal::{Facts, Source, Thread},
+};
+use watchkeeper_frame::Place;
+use watchkeeper_os::process::{exit_watch::ExitWatch, open_files};
+use watchkeeper_store::{Seq, Snapshot, Store};
+
+use crate::{
+    RunError,
+    config_watch::Configuration,
+    dispatcher::{Dispatcher, Parts},
+    door::Listener,
+    event::{EVENT_QUEUE, Event},
+    exceptions,
+    follow::Follower,
+    instance::InstanceLock,
+    journal::{EventReader, Journal, Row},
+    keep_awake::{self, Wish},
+    ready,
+    signals::StopSignals,
+    sources::{Sources, Touched},
+};
+
+/// Everything accepted is stored within this at the end, or the end is not waited for.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+/// Connections and actors get this long to end by themselves.
+const TASKS_WITHIN: Duration = Duration::from_secs(2);
+/// The fact that says how the last run ended.
+const CLEAN: &str = "clean";
+
+/// Brings the daemon up, runs it, takes it down. Holds the instance lock from first to last.
+pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
+    let lock = InstanceLock::take(&place.run)?;
+    if let Err(error) = open_files::raise() {
+        tracing::warn!(%error, "the limit of open files stays low");
+    }
+    let opened = Store::open(&place.state)?;
+    for note in &opened.recovery.notes {
+        tracing::warn!(?note, "the journal was repaired");
+        exceptions::record(&format!("journal: {note:?}"));
+    }
+    let store = opened.store;
+    let reader = store.reader()?;
+    let was_clean = reader.fact(CLEAN)?.as_deref() == Some(b"1");
+    let cursors = reader.cursors()?.cursors;
+    let deliveries = store.deliveries()?;
+    let reader = EventReader::new(reader);
+
+    let configuration = Configuration::load(&place.config);
+    let snapshot = opened.recovery.snapshot;
+    let core = fold(snapshot.as_ref(), &reader, configuration.settings().clone())
+        .ok_or(RunError::Journal)?;
+
+    let (events, queue) = mpsc::channel(EVENT_QUEUE);
+    let reports = events.clone();
+    let writer = store.start_writer(move |committed| {
+        // The writing thread waits for the dispatcher, never the other way round. Only gone when the daemon is.
+        _ = reports.blocking_send(Event::Committed(committed));
+    })?;
+    let journal = Journal::new(writer, deliveries);
+    journal.put_fact(CLEAN, b"0".to_vec());
+
+    let touched = Arc::new(Touched::default());
+    let touching = Arc::clone(&touched);
+    let mut follower = Follower::new(move |paths| touching.add(paths), cursors);
+    for folder in [&place.run, &place.config, &place.spool()] {
+        follower.watch_folder(folder);
+    }
+    let exits = Arc::new(ExitWatch::new()?);
+    let (wish, wishes) = watch::channel(Wish::default());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(keep_awake::run(wishes, events.clone()));
+
+    let mut dispatcher = Dispatcher::new(Parts {
+        place: place.clone(),
+        private,
+        core,
+        journal,
+        reader,
+        snapshot,
+        follower,
+        exits: Arc::clone(&exits),
+        wish,
+        configuration,
+        events,
+    });
+    // The living are adopted and the spool is heard before anybody is declared gone: effects wait for their rows.
+    let settings = dispatcher.configuration.settings().clone();
+    if dispatcher.core.settings() != &settings {
+        dispatcher.change_settings(settings);
+    }
+    _ = dispatcher.apply(InputBody::RuntimeStarted { clean: was_clean });
+    dispatcher.drain_spool();
+
+    let mut sources = Sources {
+        queue,
+        hook_door: Listener::bind(&hook_path(&place))?,
+        api_door: Listener::bind(&api_path(&place))?,
+        exits,
+        touched,
+        signals: StopSignals::new().map_err(RunError::Signals)?,
+        tasks,
+        paused_until: None,
+    };
+    // Hooks that came between the first look and the open door used the spool.
+    dispatcher.drain_spool();
+    ready::tell();
+    tracing::info!(pid = std::process::id(), run = %place.run.display(), "ready");
+
+    let why = dispatcher.run(&mut sources).await;
+    tracing::info!(why, "stopping");
+    shut_down(dispatcher, sources, &lock).await;
+    Ok(())
+}
+
+/// Stop accepting, release the hooks, let go of power, drain, close, and only then give up the lock.
+async fn shut_down(dispatcher: Dispatcher, sources: Sources, _lock: &InstanceLock) {
+    let Sources { mut queue, hook_door, api_door, mut tasks, .. } = sources;
+    hook_door.close();
+    api_door.close();
+    let journal = dispatcher.into_journal();
+    let deadline = tokio::time::Instant::now() + TASKS_WITHIN;
+    // Reports of the writer and of ending tasks are read on, so that nobody waits for room in the queue.
+    loop {
+        tokio::select! {
+            ended = tasks.join_next() => if ended.is_none() { break },
+            _ = queue.recv() => {}
+            () = tokio::time::sleep_until(deadline) => {
+                tasks.abort_all();
+                break;
+            }
+        }
+    }
+    journal.put_fact(CLEAN, b"1".to_vec());
+    queue.close();
+    let closing = tokio::task::spawn_blocking(move || journal.close(CLOSE_WITHIN));
+    let mut closing = std::pin::pin!(closing);
+    loop {
+        tokio::select! {
+            _ = &mut closing => break,
+            Some(_) = queue.recv() => {}
+        }
+    }
+}
+
+/// The state that the journal tells: the snapshot and every row behind it. `None`: the journal cannot be read.
+pub(crate) fn fold(snapshot: Option<&Snapshot>, reader: &EventReader, settings: Settings) -> Option<Core> {
+    let mut through = Seq(0);
+    let mut core = Core::new(settings, traits());
+    if let Some(snapshot) = snapshot {
+        match serde_json::from_slice::<Core>(&snapshot.bytes) {
+            Ok(restored) => {
+                core = restored;
+                through = snapshot.through;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the snapshot cannot be read; what rows there are must do");
+                exceptions::record_error("snapshot", &error);
+            }
+        }
+    }
+    let mut unreadable = 0_u64;
+    let replayed = reader.replay(through, |_, body| match serde_json::from_slice::<Row>(body) {
+        // Their effects were carried out, or are asked for again by `RuntimeStarted`.
+        Ok(row) => drop(core.handle(&row.input)),
+        Err(_) => unreadable += 1,
+    })?;
+    tracing::info!(rows = replayed.rows, damaged = replayed.damaged, unreadable, "journal folded");
+    Some(core)
+}
+
+/// What the core must know of each agent.
+fn traits() -> AgentTraits {
+    AgentKind::ALL
+        .into_iter()
+        .map(|kind| {
+            let wakes_model = watchkeeper_agents::adapter(kind).is_none_or(watchkeeper_agents::Adapter::wakes_model);
+            (kind, AgentTrait { wakes_model })
+        })
+        .collect()
+}
+
+/// A watched process is gone: said of one session that it belonged to.
+pub(crate) fn exit_signal(key: SessionKey, incarnation: Incarnation, process: ProcessRef, now: &Now) -> Signal {
+    Signal {
+        key,
+        incarnation: Some(incarnation),
+        turn: None,
+        thread: Thread::Main,
+        delivery: crate::answer::random_delivery(),
+        source: Source::Process,
+        happened: Some(now.stamp()),
+        process: None,
+        facts: Facts::default(),
+        body: SignalBody::ProcessExited { process },
+    }
+}
+
+pub(crate) fn hook_path(place: &Place) -> PathBuf {
+    door_path(place.hook_socket(), place.hook_pipe())
+}
+
+pub(crate) fn api_path(place: &Place) -> PathBuf {
+    door_path(place.api_socket(), place.api_pipe())
+}
+
+fn door_path(socket: PathBuf, pipe: String) -> PathBuf {
+    if cfg!(windows) { PathBuf::from(pipe) } else { socket }
+}
+
+/// Creates the folders of an instance for the owner only.
+pub(crate) fn prepare(place: &Place) -> Result<(), RunError> {
+    for folder in [place.run.as_path(), &place.state, &place.config, &place.spool()] {
+        create_private(folder).map_err(|source| RunError::Folder { path: folder.to_owned(), source })?;
+    }
+    place.check().map_err(RunError::Place)
+}
+
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

@@ -1,0 +1,569 @@
+//! The one place where things happen in order: an event becomes inputs of the core, an input becomes a row, a stored row's
+//! effects are carried out, and only then is the sender told.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot, watch},
+    task::JoinSet,
+    time::Instant,
+};
+use watchkeeper_agents::Parsed;
+use watchkeeper_api::Failure;
+use watchkeeper_core::{
+    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Now, SessionKey, Settings,
+    core::Verdict,
+    view::ShownState,
+};
+use watchkeeper_frame::{Place, Refusal};
+use watchkeeper_os::{clock, process::exit_watch::ExitWatch};
+use watchkeeper_store::{Committed, Seq, Snapshot};
+
+use crate::{
+    api_connection,
+    config_watch::Configuration,
+    counters::Counters,
+    door::{Caller, DoorError, Listener, Stream},
+    event::{Answer, Event, HookReply, Pulse},
+    exceptions,
+    follow::{Follower, Growth},
+    hook_connection,
+    journal::{EventReader, Handled, Journal, SNAPSHOT_EVERY_ROWS},
+    keep_awake::Wish,
+    sources::{Alarms, Sources},
+};
+
+/// Hook connections at once; a further one is closed, and its hook uses the spool.
+pub const HOOK_CONNECTIONS_MAX: usize = 4096;
+/// Clients of the local interface at once; a further one is closed.
+pub const API_CONNECTIONS_MAX: usize = 256;
+/// Deadlines handled in one turn; more wait for the next, so that a fault in one cannot stop the rest.
+const DEADLINES_A_TURN: usize = 1000;
+/// How often transcripts of sessions at work are looked at although the kernel said nothing (network and overlay file systems
+/// lose notices). Not armed while every session is idle.
+const RECONCILE_EVERY: Duration = Duration::from_secs(15);
+
+/// A row on its way to the disk, with what follows when it is there.
+struct Pending {
+    seq: Seq,
+    effects: Vec<Effect>,
+    acks: Vec<Ack>,
+    /// Carried out already, because the disk failed: the machine must be kept awake all the same.
+    done: bool,
+}
+
+/// Who waits for a row to be durable.
+pub(crate) enum Ack {
+    Hook { delivery: DeliveryId, reply: mpsc::Sender<HookReply> },
+    Api { reply: oneshot::Sender<Result<Answer, Failure>>, answer: Box<dyn FnOnce(&Dispatcher) -> Result<Answer, Failure> + Send> },
+    /// A spooled event; its file goes when the row is there.
+    Spooled { path: PathBuf },
+}
+
+impl std::fmt::Debug for Ack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Hook { .. } => "Hook",
+            Self::Api { .. } => "Api",
+            Self::Spooled { .. } => "Spooled",
+        })
+    }
+}
+
+/// A hook that was told to wait.
+#[derive(Debug)]
+pub(crate) struct HeldReply {
+    pub(crate) agent: AgentKind,
+    pub(crate) event: String,
+    pub(crate) reply: mpsc::Sender<HookReply>,
+}
+
+/// What the dispatcher is made of; put together by `boot`.
+pub(crate) struct Parts {
+    pub(crate) place: Place,
+    pub(crate) private: bool,
+    pub(crate) core: Core,
+    pub(crate) journal: Journal,
+    pub(crate) reader: EventReader,
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) follower: Follower,
+    pub(crate) exits: Arc<ExitWatch>,
+    pub(crate) wish: watch::Sender<Wish>,
+    pub(crate) configuration: Configuration,
+    pub(crate) events: mpsc::Sender<Event>,
+}
+
+pub(crate) struct Dispatcher {
+    pub(crate) place: Place,
+    pub(crate) private: bool,
+    pub(crate) core: Core,
+    pub(crate) journal: Journal,
+    pub(crate) reader: EventReader,
+    snapshot: Option<Snapshot>,
+    pub(crate) follower: Follower,
+    pub(crate) exits: Arc<ExitWatch>,
+    wish: watch::Sender<Wish>,
+    pub(crate) configuration: Configuration,
+    events: mpsc::Sender<Event>,
+    pub(crate) wall: crate::wall_clock::WallClock,
+    pub(crate) counters: Counters,
+    pub(crate) unknown: Counters,
+    pub(crate) malformed: Counters,
+    /// Per agent: events taken, and when the last came.
+    pub(crate) heard: BTreeMap<AgentKind, Now>,
+    pub(crate) held: BTreeMap<DeliveryId, HeldReply>,
+    pub(crate) started: Now,
+    pub(crate) leases: BTreeMap<String, watchkeeper_api::method::Hold>,
+    pub(crate) durable: Seq,
+    pub(crate) revision: u64,
+    pulse: watch::Sender<Pulse>,
+    pending: VecDeque<Pending>,
+    hook_room: Arc<Semaphore>,
+    api_room: Arc<Semaphore>,
+    observers: u32,
+    next_reconcile: Option<Instant>,
+    stopping: Option<String>,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let durable = parts.journal.last();
+        Self {
+            place: parts.place,
+            private: parts.private,
+            core: parts.core,
+            journal: parts.journal,
+            reader: parts.reader,
+            snapshot: parts.snapshot,
+            follower: parts.follower,
+            exits: parts.exits,
+            wish: parts.wish,
+            configuration: parts.configuration,
+            events: parts.events,
+            wall: crate::wall_clock::WallClock::default(),
+            counters: Counters::default(),
+            unknown: Counters::default(),
+            malformed: Counters::default(),
+            heard: BTreeMap::new(),
+            held: BTreeMap::new(),
+            started: clock::now(),
+            leases: BTreeMap::new(),
+            durable,
+            revision: 0,
+            pulse: watch::channel(Pulse { revision: 0, seq: durable.0 }).0,
+            pending: VecDeque::new(),
+            hook_room: Arc::new(Semaphore::new(HOOK_CONNECTIONS_MAX)),
+            api_room: Arc::new(Semaphore::new(API_CONNECTIONS_MAX)),
+            observers: 0,
+            next_reconcile: None,
+            stopping: None,
+        }
+    }
+
+    /// Runs until something asks the daemon to stop; returns why.
+    pub(crate) async fn run(&mut self, sources: &mut Sources) -> String {
+        loop {
+            let event = sources.next(self.alarms()).await;
+            self.handle(event, sources);
+            self.announce();
+            if let Some(why) = self.stopping.take() {
+                return why;
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event, sources: &mut Sources) {
+        match event {
+            Event::HookKnocked(knock) => self.hook_knocked(knock, &mut sources.tasks),
+            Event::ApiKnocked(knock) => self.api_knocked(knock, &mut sources.tasks),
+            Event::Hook(call) => self.take_hook(*call),
+            Event::HookGone { delivery } => {
+                if self.held.remove(&delivery).is_some() {
+                    _ = self.apply(InputBody::HookGone { delivery });
+                }
+            }
+            Event::HookUnusable { why } => self.counters.add(why),
+            Event::Api(call) => self.answer(*call),
+            Event::ObserverLeft => self.observe(false),
+            Event::Committed(committed) => self.committed(&committed),
+            Event::Observed(body) => _ = self.apply(body),
+            Event::ProcessExited(process) => self.process_exited(process),
+            Event::FilesTouched(paths) => self.files_touched(&paths, sources),
+            Event::DeadlineReached => self.deadlines_reached(),
+            Event::ReconcileDue => self.reconcile(),
+            Event::Signal(signal) => self.stop(format!("signal {signal:?}").to_lowercase()),
+            Event::TaskEnded { result } => {
+                if let Err(error) = result
+                    && error.is_panic()
+                {
+                    // Its backtrace was written by the panic hook.
+                    self.counters.add("task.panicked");
+                }
+            }
+        }
+    }
+
+    fn alarms(&self) -> Alarms {
+        let now = clock::now();
+        let until = |mono: watchkeeper_core::Mono| Instant::now() + mono.since(now.mono);
+        Alarms {
+            deadline: self.core.next_deadline().map(|(mono, _)| until(mono)),
+            reconcile: self.next_reconcile,
+        }
+    }
+
+    /// Reads the clocks; says aloud when the wall clock was stepped.
+    pub(crate) fn now(&mut self) -> Now {
+        let now = clock::now();
+        if let Some(step_ms) = self.wall.observe(&now) {
+            tracing::warn!(step_ms, "the wall clock was set; nothing is ordered across this step");
+            self.counters.add("clock.stepped");
+        }
+        now
+    }
+
+    /// One input: the core decides, the row is queued, the effects wait for it. `None`: it changed nothing and never will.
+    pub(crate) fn apply(&mut self, body: InputBody) -> Option<Seq> {
+        let input = Input { now: self.now(), body };
+        let handled = catch_unwind(AssertUnwindSafe(|| self.core.handle(&input)));
+        let Ok(outcome) = handled else {
+            self.counters.add("core.panicked");
+            self.rebuild();
+            return None;
+        };
+        let verdict = match outcome.verdict {
+            Verdict::Applied => None,
+            Verdict::Recorded => Some("recorded"),
+            Verdict::Stale => Some("stale"),
+            Verdict::Duplicate => Some("duplicate"),
+            Verdict::Refused => Some("refused"),
+        };
+        if let Some(verdict) = verdict {
+            self.counters.add(&format!("input.{verdict}"));
+        }
+        let row = Handled { input: &input, resolved: outcome.resolved.as_ref(), verdict, effects: &outcome.effects };
+        let seq = match self.journal.append(row) {
+            Ok(seq) => seq,
+            Err(error) => {
+                exceptions::record_error("journal.append", &error);
+                self.counters.add("journal.refused");
+                self.carry_out(outcome.effects);
+                return None;
+            }
+        };
+        self.revision += 1;
+        self.pending.push_back(Pending { seq, effects: outcome.effects, acks: Vec::new(), done: false });
+        Some(seq)
+    }
+
+    /// Tells `ack` when everything applied so far is durable.
+    pub(crate) fn acknowledge(&mut self, ack: Ack) {
+        match self.pending.back_mut() {
+            Some(last) => last.acks.push(ack),
+            None => self.settle(ack, &[]),
+        }
+    }
+
+    fn committed(&mut self, committed: &Committed) {
+        self.durable = self.durable.max(committed.through);
+        while self.pending.front().is_some_and(|p| p.seq <= committed.through) {
+            let Some(pending) = self.pending.pop_front() else { break };
+            let effects = pending.effects.clone();
+            if !pending.done {
+                self.carry_out(pending.effects);
+            }
+            for ack in pending.acks {
+                self.settle(ack, &effects);
+            }
+        }
+        if let Some(failure) = &committed.failed {
+            self.counters.add("journal.failed");
+            self.storage_failed(failure);
+        }
+        if !committed.duplicates.is_empty() {
+            self.counters.add_many("journal.duplicates", committed.duplicates.len() as u64);
+        }
+        self.journal.flush_overflow();
+        if committed.since_snapshot >= SNAPSHOT_EVERY_ROWS && self.pending.is_empty() {
+            self.journal.save_snapshot(&self.core);
+        }
+    }
+
+    /// The disk takes nothing: hooks keep their events in the spool, but what the core decided is done all the same.
+    fn storage_failed(&mut self, failure: &watchkeeper_store::Failure) {
+        let Some(range) = &failure.not_stored else { return };
+        let mut effects = Vec::new();
+        let mut refused = Vec::new();
+        for pending in self.pending.iter_mut().filter(|p| range.contains(&p.seq)) {
+            if !pending.done {
+                pending.done = true;
+                effects.append(&mut pending.effects.clone());
+            }
+            refused.append(&mut pending.acks);
+        }
+        for ack in refused {
+            match ack {
+                Ack::Hook { reply, .. } => _ = reply.try_send(HookReply::Refused(Refusal::Storage)), // it may have left
+                Ack::Api { reply, .. } => {
+                    let failure = Failure::new(
+                        watchkeeper_api::ErrorCode::Internal,
+                        format!("the journal cannot be written: {}", failure.message),
+                    );
+                    _ = reply.send(Err(failure)); // the caller may have left
+                }
+                Ack::Spooled { .. } => {} // the file stays
+            }
+        }
+        self.carry_out(effects);
+    }
+
+    fn settle(&mut self, ack: Ack, effects: &[Effect]) {
+        match ack {
+            Ack::Hook { delivery, reply } => {
+                let held = effects.iter().any(|e| matches!(e, Effect::HoldHook { delivery: d, .. } if *d == delivery));
+                let told = effects.iter().any(|e| matches!(e, Effect::AnswerHook { delivery: d, .. } if *d == delivery));
+                if !held && !told {
+                    self.held.remove(&delivery);
+                    _ = reply.try_send(HookReply::Taken); // the hook may have left at its own deadline
+                }
+            }
+            Ack::Api { reply, answer } => _ = reply.send(answer(self)), // the caller may have left
+            Ack::Spooled { path } => {
+                if let Err(error) = watchkeeper_frame::Spool::remove(&path) {
+                    tracing::warn!(%error, "a spooled event stays; it is known by its delivery and counts once");
+                }
+            }
+        }
+    }
+
+    fn announce(&mut self) {
+        let pulse = Pulse { revision: self.revision, seq: self.durable.0 };
+        self.pulse.send_if_modified(|known| {
+            let changed = *known != pulse;
+            *known = pulse;
+            changed
+        });
+        let at_work = self.core.sessions_at_work();
+        match (at_work, self.next_reconcile) {
+            (true, None) => self.next_reconcile = Some(Instant::now() + RECONCILE_EVERY),
+            (false, Some(_)) => self.next_reconcile = None,
+            _ => {}
+        }
+    }
+
+    fn hook_knocked(&mut self, knock: Result<(Stream, Caller), DoorError>, tasks: &mut JoinSet<()>) {
+        let Some((stream, caller)) = self.let_in(knock, "hook") else { return };
+        let Ok(permit) = Arc::clone(&self.hook_room).try_acquire_owned() else {
+            self.counters.add("hook.no_room");
+            return;
+        };
+        let events = self.events.clone();
+        tasks.spawn(async move {
+            hook_connection::serve(stream, caller, events).await;
+            drop(permit);
+        });
+    }
+
+    fn api_knocked(&mut self, knock: Result<(Stream, Caller), DoorError>, tasks: &mut JoinSet<()>) {
+        let Some((stream, caller)) = self.let_in(knock, "api") else { return };
+        let Ok(permit) = Arc::clone(&self.api_room).try_acquire_owned() else {
+            self.counters.add("api.no_room");
+            return;
+        };
+        let (events, pulse, reader) = (self.events.clone(), self.pulse.subscribe(), self.reader.clone());
+        tasks.spawn(async move {
+            api_connection::serve(stream, caller, events, pulse, reader).await;
+            drop(permit);
+        });
+    }
+
+    fn let_in(&mut self, knock: Result<(Stream, Caller), DoorError>, door: &str) -> Option<(Stream, Caller)> {
+        match knock {
+            Ok(visitor) => Some(visitor),
+            Err(error) => {
+                let what = match &error {
+                    DoorError::Stranger { .. } => "stranger",
+                    DoorError::Accept { .. } | DoorError::Listen { .. } => "accept_failed",
+                };
+                self.counters.add(&format!("{door}.{what}"));
+                tracing::warn!(%error, "a caller was not let in");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn observe(&mut self, comes: bool) {
+        self.observers = if comes { self.observers.saturating_add(1) } else { self.observers.saturating_sub(1) };
+        _ = self.apply(InputBody::Observers { count: self.observers });
+    }
+
+    fn process_exited(&mut self, process: watchkeeper_core::ProcessRef) {
+        // The last words of a transcript and a state file come before the exit that ends their session.
+        for key in self.core.sessions_of(&process) {
+            self.look_at(&key);
+        }
+        for (key, incarnation) in self.core.incarnations_of(&process) {
+            let signal = crate::boot::exit_signal(key, incarnation, process, &self.now());
+            _ = self.apply(InputBody::Signal { signal: Box::new(signal), held: None });
+        }
+    }
+
+    fn files_touched(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
+        let all = paths.is_empty();
+        if all || paths.iter().any(|p| p.starts_with(&self.place.run)) {
+            self.mend_doors(sources);
+        }
+        if all || paths.iter().any(|p| self.place.config.starts_with(p) || p.starts_with(&self.place.config)) {
+            self.reload_configuration();
+        }
+        if all || paths.iter().any(|p| p.starts_with(self.place.spool())) {
+            self.drain_spool();
+        }
+        for stated in self.follower.state_files_at(paths) {
+            self.agent_stated(stated);
+        }
+        for key in self.follower.sessions_at(paths) {
+            self.look_at(&key);
+        }
+    }
+
+    /// Somebody removed or replaced a socket: listen there again.
+    fn mend_doors(&mut self, sources: &mut Sources) {
+        for (door, path) in [
+            (&mut sources.hook_door, crate::boot::hook_path(&self.place)),
+            (&mut sources.api_door, crate::boot::api_path(&self.place)),
+        ] {
+            if door.is_ours() {
+                continue;
+            }
+            self.counters.add("door.stolen");
+            match Listener::bind(&path) {
+                Ok(fresh) => {
+                    tracing::warn!(path = %path.display(), "the socket had been taken away; listening there again");
+                    std::mem::replace(door, fresh).close();
+                }
+                Err(error) => exceptions::record_error("door", &error),
+            }
+        }
+    }
+
+    pub(crate) fn reload_configuration(&mut self) {
+        if let Some(settings) = self.configuration.reload() {
+            self.change_settings(settings);
+        }
+        self.revision += 1;
+    }
+
+    pub(crate) fn change_settings(&mut self, settings: Settings) {
+        _ = self.apply(InputBody::SettingsChanged { settings: Box::new(settings) });
+    }
+
+    fn deadlines_reached(&mut self) {
+        for _ in 0..DEADLINES_A_TURN {
+            let now = clock::now();
+            match self.core.next_deadline() {
+                Some((mono, deadline)) if mono <= now.mono => {
+                    if deadline == DeadlineKind::HoldVerify {
+                        self.wish.send_modify(|wish| wish.verify += 1);
+                    }
+                    _ = self.apply(InputBody::DeadlineReached { deadline });
+                }
+                Some(_) | None => return,
+            }
+        }
+        self.counters.add("deadline.flood");
+    }
+
+    fn reconcile(&mut self) {
+        self.next_reconcile = None;
+        for key in self.follower.all_sessions() {
+            let at_work = self
+                .core
+                .session(&key)
+                .is_some_and(|s| !matches!(s.state, ShownState::Idle | ShownState::Ended));
+            if at_work {
+                self.look_at(&key);
+            }
+        }
+    }
+
+    /// Reads what is new in a session's transcript.
+    pub(crate) fn look_at(&mut self, key: &SessionKey) {
+        while let Some(growth) = self.follower.look(key) {
+            let more = growth.more;
+            self.grew(growth);
+            if let Some(cursor) = self.follower.cursor(key) {
+                self.journal.save_cursor(cursor);
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+
+    fn grew(&mut self, growth: Growth) {
+        let Growth { key, path, identity, from_offset, parsed, .. } = growth;
+        self.count(key.agent, &parsed);
+        let place = path.to_string_lossy();
+        let delivery =
+            crate::intake::delivery_of_place(&place, (identity.device, identity.inode), from_offset);
+        self.transcript_said(&key, parsed, delivery);
+    }
+
+    pub(crate) fn count(&mut self, agent: AgentKind, parsed: &Parsed) {
+        for name in &parsed.unknown {
+            self.unknown.add(&format!("{agent}.{name}"));
+        }
+        if let Some(why) = &parsed.malformed {
+            self.malformed.add(agent.name());
+            tracing::debug!(%agent, why, "malformed");
+        }
+    }
+
+    pub(crate) fn wish(&self, wanted: bool) {
+        self.wish.send_if_modified(|wish| {
+            let changed = wish.wanted != wanted;
+            wish.wanted = wanted;
+            changed
+        });
+    }
+
+    pub(crate) fn stop(&mut self, why: String) {
+        self.stopping.get_or_insert(why);
+    }
+
+    /// The end: hooks that wait are released, the hold is let go with the wish, the state is written down.
+    pub(crate) fn into_journal(mut self) -> Journal {
+        for (_, held) in std::mem::take(&mut self.held) {
+            _ = held.reply.try_send(HookReply::Taken); // it may have left
+        }
+        for pending in std::mem::take(&mut self.pending) {
+            for ack in pending.acks {
+                if let Ack::Hook { reply, .. } = ack {
+                    // Not known to be durable: the hook keeps its copy, which counts once.
+                    _ = reply.try_send(HookReply::Refused(Refusal::ShuttingDown));
+                }
+            }
+        }
+        self.journal.save_snapshot(&self.core);
+        self.journal
+    }
+
+    /// After a panic in the core: its state is what the journal says, without the input that caused it.
+    fn rebuild(&mut self) {
+        let settings = self.configuration.settings().clone();
+        match crate::boot::fold(self.snapshot.as_ref(), &self.reader, settings) {
+            Some(core) => self.core = core,
+            None => {
+                // Without a readable journal the state in memory is all there is; it may lack parts of one input.
+                tracing::error!("the state could not be rebuilt");
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Everything that can wake the daemon, as one enum. The dispatcher's `select!` is the only place where they meet.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use watchkeeper_api::{Call, Failure, Scope};
+use watchkeeper_core::{DeliveryId, InputBody, Now, SessionKey, effect::HookAnswer};
+use watchkeeper_frame::{Refusal, Request};
+use watchkeeper_store::Committed;
+
+use crate::{
+    door::{Caller, DoorError, Stream},
+    signals::StopSignal,
+};
+
+/// Events that wait for the dispatcher; senders wait when it is full, which slows callers down and loses nothing.
+pub const EVENT_QUEUE: usize = 1024;
+
+#[derive(Debug)]
+pub enum Event {
+    HookKnocked(Result<(Stream, Caller), DoorError>),
+    ApiKnocked(Result<(Stream, Caller), DoorError>),
+    Hook(Box<HookCall>),
+    /// A hook that was told to wait has gone.
+    HookGone { delivery: DeliveryId },
+    /// A connection of a hook ended without a usable frame.
+    HookUnusable { why: &'static str },
+    Api(Box<ApiCall>),
+    /// A client with a subscription has gone.
+    ObserverLeft,
+    Committed(Committed),
+    /// The reader of another part has something for the core (power, displays, hold reports).
+    Observed(InputBody),
+    ProcessExited(watchkeeper_core::ProcessRef),
+    FilesTouched(BTreeSet<std::path::PathBuf>),
+    /// The core's next deadline was reached.
+    DeadlineReached,
+    /// Transcripts of sessions that work are looked at even if the kernel said nothing.
+    ReconcileDue,
+    Signal(StopSignal),
+    TaskEnded { result: Result<(), tokio::task::JoinError> },
+}
+
+/// One hook that waits for its acknowledgement.
+#[derive(Debug)]
+pub struct HookCall {
+    pub request: Request,
+    pub caller: Caller,
+    pub received: Now,
+    pub reply: mpsc::Sender<HookReply>,
+}
+
+/// What a hook is told. `Wait` is followed by one of the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookReply {
+    Taken,
+    Wait { ms: u32 },
+    Print(String),
+    Refused(Refusal),
+}
+
+/// One request of the local interface.
+#[derive(Debug)]
+pub struct ApiCall {
+    pub caller: Caller,
+    /// As granted to this connection; `None` before `initialize`.
+    pub scope: Option<Scope>,
+    pub call: Call,
+    pub reply: oneshot::Sender<Result<Answer, Failure>>,
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub value: Value,
+    /// By `initialize`.
+    pub granted: Option<Scope>,
+    /// The session that a subscription is restricted to.
+    pub only_session: Option<SessionKey>,
+}
+
+/// Wakes subscribers: what they missed they read by position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pulse {
+    /// Grows with every change of what `status` shows.
+    pub revision: u64,
+    /// The newest durable row.
+    pub seq: u64,
+}
+
+impl From<&HookAnswer> for HookReply {
+    /// The plain form; an agent's own wording comes from its adapter.
+    fn from(answer: &HookAnswer) -> Self {
+        match answer {
+            HookAnswer::Nothing => Self::Taken,
+            HookAnswer::Continue { message } | HookAnswer::Deny { message } => Self::Print(message.clone()),
+            HookAnswer::Allow => Self::Taken,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What hooks, transcripts and state files say, on its way to the core.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use watchkeeper_agents::{Observation, Parsed};
+use watchkeeper_core::{
+    AgentKind, BootId, DeliveryId, InputBody, Now, SessionKey, SignalBody,
+    input::HeldHook,
+    signal::{AgentProcess, Source},
+    time::{Boot, Stamp},
+    view::ShownState,
+};
+use watchkeeper_frame::{Flags, Head, Refusal, Request, Spool};
+use watchkeeper_os::{clock, process::identity};
+use watchkeeper_store::Seq;
+
+use crate::{
+    dispatcher::{Ack, Dispatcher, HeldReply},
+    event::{HookCall, HookReply},
+    follow::Stated,
+    intake::{self, Sender},
+    resolve,
+};
+
+/// Spooled events taken in one turn; the rest follows when these are durable.
+const SPOOL_A_TURN: usize = 512;
+
+impl Dispatcher {
+    /// One hook that waits for its acknowledgement.
+    pub(crate) fn take_hook(&mut self, call: HookCall) {
+        let HookCall { request, caller, reply, .. } = call;
+        if self.journal.is_behind() {
+            self.counters.add("hook.overloaded");
+            _ = reply.try_send(HookReply::Refused(Refusal::Overloaded)); // it may have left
+            return;
+        }
+        self.counters.add("hook.taken");
+        let delivery = DeliveryId(request.head().delivery);
+        let taken = self.take_request(&request, caller.pid, Source::Hook, Some(&reply));
+        if taken.is_some() {
+            self.acknowledge(Ack::Hook { delivery, reply });
+        } else {
+            _ = reply.try_send(HookReply::Taken); // nothing to wait for: it changed nothing
+        }
+    }
+
+    /// Takes what hooks left while nobody listened, in the order of their starts.
+    pub(crate) fn drain_spool(&mut self) {
+        let spool = Spool::at(self.place.spool());
+        let listing = match spool.drain_order(clock::now().boot_id.0) {
+            Ok(listing) => listing,
+            Err(error) => {
+                tracing::warn!(%error, "the spool cannot be listed");
+                self.counters.add("spool.unreadable");
+                return;
+            }
+        };
+        for path in listing.files.into_iter().take(SPOOL_A_TURN) {
+            match Spool::read(&path) {
+                Ok(request) => {
+                    let taken = self.take_request(&request, None, Source::Spool, None);
+                    self.counters.add(if taken.is_some() { "spool.taken" } else { "spool.known" });
+                    self.acknowledge(Ack::Spooled { path });
+                }
+                Err(error) => {
+                    self.counters.add("spool.bad");
+                    tracing::warn!(%error, "a spooled event is set aside");
+                    if let Err(error) = spool.set_aside(&path) {
+                        tracing::warn!(%error, "it cannot be set aside either");
+                    }
+                }
+            }
+        }
+        match spool.take_dropped() {
+            Ok(0) | Err(_) => {}
+            Ok(dropped) => self.counters.add_many("spool.dropped", dropped),
+        }
+    }
+
+    /// Turns one frame into inputs. `None`: it brought none.
+    fn take_request(
+        &mut self,
+        request: &Request,
+        caller: Option<u32>,
+        source: Source,
+        reply: Option<&tokio::sync::mpsc::Sender<HookReply>>,
+    ) -> Option<Seq> {
+        let view = request.view().ok()?;
+        self.count_flags(view.head.flags);
+        let name = String::from_utf8_lossy(view.agent);
+        let Ok(agent) = name.parse::<AgentKind>() else {
+            self.counters.add("hook.unknown_agent");
+            return None;
+        };
+        let Some(adapter) = watchkeeper_agents::adapter(agent) else {
+            self.counters.add(&format!("hook.no_adapter.{agent}"));
+            return None;
+        };
+        let event = std::str::from_utf8(view.event).ok().filter(|e| !e.is_empty());
+        let argv: Vec<&[u8]> = view.argv().collect();
+        let parsed = catch_unwind(AssertUnwindSafe(|| adapter.payload(event, &argv, view.payload)));
+        let Ok(parsed) = parsed else {
+            self.counters.add("hook.parser_panicked");
+            return None;
+        };
+        self.heard.insert(agent, clock::now());
+        self.count(agent, &parsed);
+        let now = self.now();
+        let sender = Sender {
+            agent,
+            namespace: None,
+            session: None,
+            source,
+            happened: happened(&view.head, &now, source),
+            process: self.process_behind(agent, caller, &parsed.observations),
+            delivery: DeliveryId(view.head.delivery),
+        };
+        let held = match (parsed.question, reply, source) {
+            (Some(question), Some(reply), Source::Hook) => {
+                let waiting = HeldReply { agent, event: event.unwrap_or_default().to_owned(), reply: reply.clone() };
+                self.held.insert(sender.delivery, waiting);
+                Some(HeldHook { delivery: sender.delivery, question })
+            }
+            _ => None,
+        };
+        let last = self.observed(parsed.observations, &sender, held);
+        if last.is_none() {
+            self.held.remove(&sender.delivery);
+        }
+        last
+    }
+
+    /// A group of observations of one sender, in order. `None`: none of them was news.
+    fn observed(&mut self, observations: Vec<Observation>, sender: &Sender, mut held: Option<HeldHook>) -> Option<Seq> {
+        let record = self.core.settings().record_prompts;
+        let mut last = None;
+        let mut sessions: Vec<SessionKey> = Vec::new();
+        for (index, observation) in observations.into_iter().enumerate() {
+            let Some(signal) = intake::signal(observation, index, sender, record) else {
+                self.counters.add("signal.no_session");
+                continue;
+            };
+            if self.journal.is_known(signal.delivery) {
+                self.counters.add("signal.known");
+                continue;
+            }
+            if !sessions.contains(&signal.key) {
+                sessions.push(signal.key.clone());
+            }
+            // The question belongs to the signal that asks, which the adapter puts last or alone.
+            let held = held.take_if(|_| asks(&signal.body));
+            last = self.apply(InputBody::Signal { signal: Box::new(signal), held }).or(last);
+        }
+        if sender.source != Source::Transcript {
+            for key in sessions {
+                self.look_at(&key);
+            }
+        }
+        last
+    }
+
+    /// Finds the agent's process while its hook still waits, when the session has none or may have got another.
+    fn process_behind(
+        &mut self,
+        agent: AgentKind,
+        caller: Option<u32>,
+        observations: &[Observation],
+    ) -> Option<AgentProcess> {
+        caller?;
+        if !self.core.settings().watch_parent_process {
+            return None;
+        }
+        let worth_it = observations.iter().any(|o| {
+            let begins_or_ends = matches!(
+                o.body,
+                SignalBody::Started { .. } | SignalBody::SessionStarted { .. } | SignalBody::SessionEnded { .. }
+            );
+            let unwatched = o.session.as_ref().is_some_and(|id| {
+                let view = self.core.session(&SessionKey::new(agent, id.clone()));
+                view.is_none_or(|v| !v.watched || v.state == ShownState::Ended)
+            });
+            begins_or_ends || unwatched
+        });
+        if !worth_it {
+            return None;
+        }
+        let resolution = resolve::agent_above(agent, caller);
+        if let resolve::Resolution::NotFound { why } = &resolution {
+            self.counters.add("process.not_found");
+            tracing::warn!(%agent, why, "no agent process found above a hook");
+        }
+        resolution.process()
+    }
+
+    pub(crate) fn transcript_said(&mut self, key: &SessionKey, parsed: Parsed, delivery: DeliveryId) {
+        for (index, observation) in parsed.observations.into_iter().enumerate() {
+            let now = self.now();
+            let sender = Sender {
+                agent: key.agent,
+                namespace: key.namespace.clone(),
+                session: Some(key.id.clone()),
+                source: Source::Transcript,
+                happened: observation.at.and_then(|wall| self.wall.stamp(&now, wall)),
+                process: None,
+                delivery: DeliveryId(delivery.0.wrapping_add(index as u128)),
+            };
+            _ = self.observed(vec![observation], &sender, None);
+        }
+    }
+
+    /// A state file of an agent, believed only while its process lives with the start time that the file names.
+    pub(crate) fn agent_stated(&mut self, stated: Stated) {
+        let Stated { agent, path, content, file } = stated;
+        let process = match (identity::identify(file.pid).yes(), file.start) {
+            (Some(found), Some(start)) if found.start != start => None,
+            (found, _) => found,
+        };
+        if process.is_none() && content.is_some() {
+            self.counters.add("agent_state.stale");
+            return;
+        }
+        let now = self.now();
+        // A removal has no content to tell it from an earlier one; its time does.
+        let moment = if content.is_some() { 0 } else { now.boot.0 };
+        let content_hash =
+            intake::delivery_of_place(&path.to_string_lossy(), content_hash(content.as_deref()), moment);
+        let sender = Sender {
+            agent,
+            namespace: None,
+            session: None,
+            source: Source::AgentState,
+            happened: match file.observation.at {
+                Some(wall) => self.wall.stamp(&now, wall),
+                None => Some(now.stamp()),
+            },
+            process: process.map(|process| AgentProcess { process, shared: false, declared: false }),
+            delivery: content_hash,
+        };
+        _ = self.observed(vec![file.observation], &sender, None);
+    }
+
+    fn count_flags(&mut self, flags: Flags) {
+        for (flag, name) in [
+            (Flags::TRUNCATED, "hook.truncated"),
+            (Flags::INCOMPLETE, "hook.incomplete"),
+            (Flags::ARGS_CUT, "hook.args_cut"),
+            (Flags::INPUT_FAILED, "hook.input_failed"),
+        ] {
+            if flags.has(flag) {
+                self.counters.add(name);
+            }
+        }
+    }
+}
+
+/// When the hook began, as far as that can be compared: by socket it is of our boot; a time in our future is nobody's.
+fn happened(head: &Head, now: &Now, source: Source) -> Option<Stamp> {
+    let boot_id = match (head.boot_id, source) {
+        (0, Source::Hook) => now.boot_id,
+        (0, _) => return None,
+        (given, _) => BootId(given),
+    };
+    let stamp = Stamp { boot: Boot(head.started_boot_ns), boot_id };
+    (stamp.later_than(&now.stamp()) != Some(true)).then_some(stamp)
+}
+
+fn asks(body: &SignalBody) -> bool {
+    matches!(body, SignalBody::SoftLocked { .. } | SignalBody::Stopped { .. })
+}
+
+fn content_hash(content: Option<&[u8]>) -> (u64, u64) {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    (hasher.finish(), content.map_or(0, |c| c.len() as u64))
+}

@@ -1,0 +1,345 @@
+//! The daemon's side of the journal: every input of the core becomes a row before its effects are carried out.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_api::method::{EventRow, Events, TransitionRow, source_name};
+use watchkeeper_core::{
+    DeliveryId, Effect, Incarnation, Input, InputBody, SessionKey, SignalBody, signal::Source,
+};
+use watchkeeper_store::{
+    Cursor, Deliveries, Entry, EventQuery, JournalWriter, Reader, Seq, SubmitError, Urgency,
+};
+
+/// Rows that wait for room in the writer's queue. Hooks are sent to the spool long before; past this the daemon stops
+/// taking any input until rows are stored.
+pub const OVERFLOW_ROWS: usize = 8192;
+/// A snapshot is due after so many rows, so that a restart replays few.
+pub const SNAPSHOT_EVERY_ROWS: u64 = 4000;
+
+/// What a row holds, as it is read back.
+#[derive(Debug, Deserialize)]
+pub struct Row {
+    pub input: Input,
+    /// What became of it when it changed nothing.
+    #[serde(default)]
+    pub verdict: Option<String>,
+    #[serde(default)]
+    pub transitions: Vec<TransitionRow>,
+}
+
+#[derive(Serialize)]
+struct RowToWrite<'a> {
+    input: &'a Input,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    transitions: Vec<TransitionRow>,
+}
+
+/// An input with what the core made of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Handled<'a> {
+    pub input: &'a Input,
+    pub resolved: Option<&'a (SessionKey, Incarnation)>,
+    pub verdict: Option<&'a str>,
+    pub effects: &'a [Effect],
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The writer is gone or refuses this row for good.
+    #[error("cannot append to the journal")]
+    Submit(#[source] SubmitError),
+    #[error("cannot write a row as JSON")]
+    Encode(#[source] serde_json::Error),
+}
+
+/// Appends rows and knows deliveries.
+#[derive(Debug)]
+pub struct Journal {
+    writer: JournalWriter,
+    deliveries: Deliveries,
+    last: Seq,
+    overflow: VecDeque<(Seq, Entry, Urgency)>,
+}
+
+impl Journal {
+    #[must_use]
+    pub fn new(writer: JournalWriter, deliveries: Deliveries) -> Self {
+        Self { last: writer.last_submitted(), writer, deliveries, overflow: VecDeque::new() }
+    }
+
+    /// Queues the row of an input. Does not block.
+    ///
+    /// # Errors
+    /// Only when the row can never be stored.
+    pub fn append(&mut self, handled: Handled<'_>) -> Result<Seq, AppendError> {
+        let transitions = handled.effects.iter().filter_map(transition).collect();
+        let row = RowToWrite { input: handled.input, verdict: handled.verdict, transitions };
+        let (kind, key) = name_and_key(&handled.input.body);
+        let entry = Entry {
+            delivery: delivery_of(&handled.input.body),
+            key: handled.resolved.map(|(key, _)| key.clone()).or(key),
+            incarnation: handled.resolved.map(|(_, incarnation)| *incarnation),
+            kind: kind.to_owned(),
+            wall: handled.input.now.wall,
+            body: serde_json::to_vec(&row).map_err(AppendError::Encode)?,
+        };
+        let seq = self.last.next();
+        let urgency = urgency(&handled.input.body);
+        if self.overflow.is_empty() {
+            match self.writer.submit(seq, entry.clone(), urgency) {
+                Ok(()) => {}
+                Err(SubmitError::Full) => self.overflow.push_back((seq, entry, urgency)),
+                Err(error) => return Err(AppendError::Submit(error)),
+            }
+        } else {
+            self.overflow.push_back((seq, entry, urgency));
+        }
+        self.last = seq;
+        Ok(seq)
+    }
+
+    /// Offers waiting rows to the writer again.
+    pub fn flush_overflow(&mut self) {
+        while let Some((seq, entry, urgency)) = self.overflow.pop_front() {
+            if let Err(error) = self.writer.submit(seq, entry.clone(), urgency) {
+                if error != SubmitError::Full {
+                    tracing::error!(%error, seq = seq.0, "a row cannot be stored");
+                    continue;
+                }
+                self.overflow.push_front((seq, entry, urgency));
+                return;
+            }
+        }
+    }
+
+    /// Whether hooks should rather use the spool.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        !self.overflow.is_empty()
+    }
+
+    /// Whether no further input may be taken until rows are stored.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.overflow.len() >= OVERFLOW_ROWS
+    }
+
+    #[must_use]
+    pub const fn last(&self) -> Seq {
+        self.last
+    }
+
+    /// Whether this delivery was applied before. An unreadable index answers no: applying a signal twice is harmless, losing
+    /// it is not, and the journal's own index still refuses a second row.
+    #[must_use]
+    pub fn is_known(&self, delivery: DeliveryId) -> bool {
+        match self.deliveries.known(delivery) {
+            Ok(known) => known,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look a delivery up");
+                false
+            }
+        }
+    }
+
+    /// Stores the core's state as of the last appended row, unless rows are waiting for room.
+    pub fn save_snapshot(&self, core: &watchkeeper_core::Core) {
+        if self.is_behind() {
+            return;
+        }
+        match serde_json::to_vec(core) {
+            Ok(bytes) => {
+                if let Err(error) = self.writer.save_snapshot(self.last, bytes) {
+                    tracing::warn!(%error, "no snapshot this time; more rows are replayed after a restart");
+                }
+            }
+            Err(error) => tracing::error!(%error, "the state cannot be written as JSON"),
+        }
+    }
+
+    pub fn save_cursor(&self, cursor: Cursor) {
+        if let Err(error) = self.writer.save_cursor(cursor) {
+            tracing::debug!(%error, "a transcript's cursor was not stored; a restart reads it again, once");
+        }
+    }
+
+    pub fn delete_cursors(&self, key: &SessionKey) {
+        if let Err(error) = self.writer.delete_cursors(key, None) {
+            tracing::debug!(%error, "cursors were not deleted");
+        }
+    }
+
+    pub fn put_fact(&self, name: &'static str, value: Vec<u8>) {
+        if let Err(error) = self.writer.put_fact(name, value) {
+            tracing::debug!(%error, name, "a fact was not stored");
+        }
+    }
+
+    /// Ends the writing thread; everything accepted is stored first, within `limit`.
+    pub fn close(self, limit: Duration) {
+        if let Err(error) = self.writer.close(limit) {
+            crate::exceptions::record_error("journal", &error);
+        }
+    }
+}
+
+/// Reads rows for people; cheap to clone, one query at a time.
+#[derive(Debug, Clone)]
+pub struct EventReader(Arc<Mutex<Reader>>);
+
+impl EventReader {
+    #[must_use]
+    pub fn new(reader: Reader) -> Self {
+        Self(Arc::new(Mutex::new(reader)))
+    }
+
+    /// Gives every row's body behind `after` to `apply`; `None` when the journal cannot be read. Blocks.
+    pub fn replay(&self, after: Seq, apply: impl FnMut(Seq, &[u8])) -> Option<watchkeeper_store::Replayed> {
+        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.replay(after, apply).inspect_err(|error| tracing::error!(%error, "cannot read the journal")).ok()
+    }
+
+    /// At most `limit` rows after `after`; `None` when the journal cannot be read. Blocks for the read.
+    #[must_use]
+    pub fn rows(&self, after: u64, session: Option<&SessionKey>, limit: usize) -> Option<Events> {
+        let asked = u32::try_from(limit).unwrap_or(u32::MAX);
+        let query = EventQuery { after: Seq(after), key: session.cloned(), limit: asked };
+        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = match reader.events(&query) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "cannot read the journal");
+                return None;
+            }
+        };
+        let next = found.last().map_or(after, |row| row.seq.0);
+        let more = found.len() >= limit;
+        Some(Events { rows: found.into_iter().map(row_for_people).collect(), next, more })
+    }
+}
+
+fn row_for_people(row: watchkeeper_store::EventRow) -> EventRow {
+    let body = serde_json::from_slice(&row.entry.body).ok();
+    let parsed: Option<Row> = serde_json::from_slice(&row.entry.body).ok();
+    let source = parsed.as_ref().and_then(|r| match &r.input.body {
+        InputBody::Signal { signal, .. } => Some(source_name(signal.source).to_owned()),
+        _ => None,
+    });
+    let what = parsed.as_ref().map_or_else(|| row.entry.kind.clone(), |r| describe(&r.input.body));
+    let (verdict, transitions) = parsed.map_or((None, Vec::new()), |r| (r.verdict, r.transitions));
+    EventRow {
+        seq: row.seq.0,
+        at: row.entry.wall.into(),
+        input: row.entry.kind,
+        session: row.entry.key.map(|k| k.to_string()),
+        incarnation: row.entry.incarnation.map(|i| i.0),
+        source,
+        what,
+        verdict,
+        transitions,
+        body,
+    }
+}
+
+fn transition(effect: &Effect) -> Option<TransitionRow> {
+    match effect {
+        Effect::Transitioned { key, from, to, evidence, .. } => {
+            Some(TransitionRow { session: key.to_string(), from: *from, to: *to, evidence: evidence.clone() })
+        }
+        _ => None,
+    }
+}
+
+fn delivery_of(body: &InputBody) -> Option<DeliveryId> {
+    match body {
+        InputBody::Signal { signal, .. } => Some(signal.delivery),
+        _ => None,
+    }
+}
+
+/// Starts and ends are synced before they are acknowledged; everything else within a second.
+fn urgency(body: &InputBody) -> Urgency {
+    match body {
+        InputBody::Signal { signal, .. } if signal.source == Source::Hook || signal.source == Source::Spool => {
+            match signal.body {
+                SignalBody::SessionStarted { .. } | SignalBody::SessionEnded { .. } => Urgency::SyncFirst,
+                _ => Urgency::Normal,
+            }
+        }
+        _ => Urgency::Normal,
+    }
+}
+
+/// The input's name as people filter by it, and the session that it speaks of.
+fn name_and_key(body: &InputBody) -> (&'static str, Option<SessionKey>) {
+    match body {
+        InputBody::Signal { signal, .. } => ("signal", Some(signal.key.clone())),
+        InputBody::DeadlineReached { .. } => ("deadline_reached", None),
+        InputBody::SettingsChanged { .. } => ("settings_changed", None),
+        InputBody::LeaseTaken { .. } => ("lease_taken", None),
+        InputBody::LeaseReleased { .. } => ("lease_released", None),
+        InputBody::Lid { .. } => ("lid", None),
+        InputBody::Displays { .. } => ("displays", None),
+        InputBody::Power { .. } => ("power", None),
+        InputBody::SleepBegan => ("sleep_began", None),
+        InputBody::SleepEnded { .. } => ("sleep_ended", None),
+        InputBody::HoldReported { .. } => ("hold_reported", None),
+        InputBody::WatchReported { key, .. } => ("watch_reported", Some(key.clone())),
+        InputBody::ProbeAnswered { key, .. } => ("probe_answered", Some(key.clone())),
+        InputBody::SuspendReported { .. } => ("suspend_reported", None),
+        InputBody::WebhookReported { .. } => ("webhook_reported", None),
+        InputBody::SoundEnded => ("sound_ended", None),
+        InputBody::ReplyReceived { key, .. } => ("reply_received", Some(key.clone())),
+        InputBody::HookGone { .. } => ("hook_gone", None),
+        InputBody::RuntimeStarted { .. } => ("runtime_started", None),
+        InputBody::Observers { .. } => ("observers", None),
+    }
+}
+
+/// An input in a few words.
+fn describe(body: &InputBody) -> String {
+    match body {
+        InputBody::Signal { signal, .. } => describe_signal(&signal.body),
+        InputBody::DeadlineReached { deadline } => deadline.name().to_owned(),
+        InputBody::LeaseTaken { owner, reason, .. } => format!("hold by {owner}: {reason}"),
+        InputBody::HoldReported { held, refused } => {
+            format!("held {}, refused {}", held.join(" "), refused.len())
+        }
+        other => name_and_key(other).0.to_owned(),
+    }
+}
+
+fn describe_signal(body: &SignalBody) -> String {
+    let named = |what: &str, name: &str| format!("{what} {name}");
+    match body {
+        SignalBody::Started { .. } => "start".into(),
+        SignalBody::SessionStarted { cause } => format!("session_started {cause:?}").to_lowercase(),
+        SignalBody::Activity { what } => format!("activity {what:?}").to_lowercase(),
+        SignalBody::Displayed { what } => named("displayed", what),
+        SignalBody::ToolStarted { name, .. } => named("tool_started", name),
+        SignalBody::ToolFinished { name, .. } => named("tool_finished", name),
+        SignalBody::SoftLocked { reason, .. } => named("soft_lock", reason),
+        SignalBody::LockResolved { .. } => "lock_resolved".into(),
+        SignalBody::WorkStarted { id, .. } => named("work_started", id),
+        SignalBody::WorkFinished { id, .. } => named("work_finished", id),
+        SignalBody::WorkLevel { live, .. } => format!("work_level {}", live.len()),
+        SignalBody::Stopped { .. } => "stop".into(),
+        SignalBody::Aborted { .. } => "aborted".into(),
+        SignalBody::Failed { .. } => "failed".into(),
+        SignalBody::IdleNoticed => "idle_notice".into(),
+        SignalBody::SessionEnded { reason, .. } => format!("session_end {reason:?}").to_lowercase(),
+        SignalBody::AgentStated { state, .. } => format!("agent_state {state:?}").to_lowercase(),
+        SignalBody::ProcessExited { process } => format!("process_exited {}", process.pid),
+        SignalBody::Orphaned => "orphaned".into(),
+        SignalBody::Removed => "removed".into(),
+        SignalBody::SoftLockCleared => "soft_lock_cleared".into(),
+        SignalBody::Unknown { event } => named("unknown", event),
+    }
+}

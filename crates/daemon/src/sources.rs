@@ -1,0 +1,117 @@
+//! Where events come from: the one `select!` of the daemon.
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+use watchkeeper_os::process::exit_watch::ExitWatch;
+
+use crate::{
+    door::{DoorError, Listener},
+    event::Event,
+    signals::StopSignals,
+};
+
+/// After an accept failed for want of descriptors or memory, knocking callers wait this long instead of being tried in a
+/// tight loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Paths remembered between two looks; past it everything is looked at.
+const TOUCHED_MAX: usize = 4096;
+
+/// Paths that changed, from the file watcher's thread to the dispatcher. Merging loses nothing: a path is looked at as it is
+/// when its turn comes.
+#[derive(Debug, Default)]
+pub struct Touched {
+    paths: Mutex<(BTreeSet<PathBuf>, bool)>,
+    some: Notify,
+}
+
+impl Touched {
+    /// Adds paths; an empty set means everything.
+    pub fn add(&self, paths: BTreeSet<PathBuf>) {
+        let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let everything = paths.is_empty() || known.0.len() + paths.len() > TOUCHED_MAX;
+        known.1 |= everything;
+        known.0.extend(paths);
+        if known.1 {
+            known.0.clear();
+        }
+        drop(known);
+        self.some.notify_one();
+    }
+
+    /// Waits for paths and takes them; an empty set means everything. Cancellation safe.
+    async fn take(&self) -> BTreeSet<PathBuf> {
+        loop {
+            self.some.notified().await;
+            let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+            let everything = std::mem::take(&mut known.1);
+            let paths = std::mem::take(&mut known.0);
+            if everything || !paths.is_empty() {
+                return paths;
+            }
+        }
+    }
+}
+
+/// Everything that can wake the dispatcher.
+#[derive(Debug)]
+pub struct Sources {
+    pub queue: mpsc::Receiver<Event>,
+    pub hook_door: Listener,
+    pub api_door: Listener,
+    pub exits: Arc<ExitWatch>,
+    pub touched: Arc<Touched>,
+    pub signals: StopSignals,
+    pub tasks: JoinSet<()>,
+    pub paused_until: Option<Instant>,
+}
+
+/// When the dispatcher wants to be woken without anything happening.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alarms {
+    pub deadline: Option<Instant>,
+    pub reconcile: Option<Instant>,
+}
+
+impl Sources {
+    /// The next event. Cancellation safe. With no alarm set and nobody calling, it sleeps for ever.
+    pub async fn next(&mut self, alarms: Alarms) -> Event {
+        if self.paused_until.is_some_and(|until| until <= Instant::now()) {
+            self.paused_until = None;
+        }
+        let open = self.paused_until.is_none();
+        let event = tokio::select! {
+            biased;
+            signal = self.signals.next() => Event::Signal(signal),
+            Some(event) = self.queue.recv() => event,
+            process = self.exits.next() => Event::ProcessExited(process),
+            () = at(alarms.deadline) => Event::DeadlineReached,
+            paths = self.touched.take() => Event::FilesTouched(paths),
+            knock = self.hook_door.accept(), if open => Event::HookKnocked(knock),
+            knock = self.api_door.accept(), if open => Event::ApiKnocked(knock),
+            Some(result) = self.tasks.join_next() => Event::TaskEnded { result },
+            () = at(alarms.reconcile) => Event::ReconcileDue,
+            () = at(self.paused_until) => Event::ReconcileDue,
+        };
+        if let Event::HookKnocked(Err(DoorError::Accept { .. })) | Event::ApiKnocked(Err(DoorError::Accept { .. })) = &event {
+            self.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
+        }
+        event
+    }
+}
+
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
