@@ -51,6 +51,8 @@ pub(super) enum BusEvent {
 /// A connection with fixed subscriptions.
 #[derive(Debug)]
 pub(super) struct SystemBus {
+    /// `None`: the machine's own (`DBUS_SYSTEM_BUS_ADDRESS`, else the well-known socket).
+    address: Option<String>,
     rules: Vec<MatchRule<'static>>,
     state: Mutex<State>,
     /// Held while connecting, so that there is never a second connection.
@@ -80,8 +82,9 @@ struct Open {
 }
 
 impl SystemBus {
-    pub(super) fn new(rules: Vec<MatchRule<'static>>) -> Self {
+    pub(super) fn new(address: Option<String>, rules: Vec<MatchRule<'static>>) -> Self {
         Self {
+            address,
             rules,
             state: Mutex::new(State { open: None, retry: None, back: false }),
             connecting: tokio::sync::Mutex::new(()),
@@ -121,7 +124,11 @@ impl SystemBus {
     }
 
     async fn open(&self) -> Result<Open, NoBus> {
-        let builder = connection::Builder::system().method_timeout(CALL_LIMIT);
+        let builder = match &self.address {
+            Some(address) => connection::Builder::address(address.as_str()),
+            None => connection::Builder::system(),
+        };
+        let builder = builder.method_timeout(CALL_LIMIT);
         let connection = match timeout(CONNECT_LIMIT, builder.build()).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(e)) => return Err(NoBus { why: describe(&e) }),

@@ -40,13 +40,16 @@ pub struct Held {
 type Listed = (String, String, String, String, u32, u32);
 
 impl Inhibitor {
-    /// Does not connect yet: the first question does.
-    ///
-    /// # Panics
-    /// Never: the match rule is a constant, checked by a test.
+    /// Asks on the machine's system bus. Does not connect yet: the first question does.
     #[must_use]
     pub fn new() -> Self {
-        Self { bus: SystemBus::new(owner_rule().into_iter().collect()) }
+        Self { bus: SystemBus::new(None, owner_rule().into_iter().collect()) }
+    }
+
+    /// Asks on the bus at this D-Bus address, e.g. one that is mounted into a container elsewhere.
+    #[must_use]
+    pub fn at(address: &str) -> Self {
+        Self { bus: SystemBus::new(Some(address.to_owned()), owner_rule().into_iter().collect()) }
     }
 
     /// Connects now, to learn early whether there is a logind to ask.

@@ -105,8 +105,8 @@ impl ExitWatch {
             Added::Unknown { why } => Err(WatchError { pid: process.pid, why }),
             Added::Refused { why } => match identity::same(&process) {
                 Sameness::Different => Ok(Watch::AlreadyGone),
-                Sameness::Unknown => Err(WatchError { pid: process.pid, why }),
-                Sameness::Same => {
+                // Unknown, too: a look can only ever tell the exit of this very process.
+                Sameness::Same | Sameness::Unknown => {
                     self.poll(process);
                     Ok(Watch::Polled { why })
                 }
