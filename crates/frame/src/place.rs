@@ -59,6 +59,14 @@ impl std::error::Error for PlaceError {
     }
 }
 
+/// The home directory of the user that this process runs as, by the system's word and not the environment's.
+///
+/// # Errors
+/// When the system names none.
+pub fn user_home() -> Result<PathBuf, PlaceError> {
+    system::user_home()
+}
+
 impl Place {
     /// A private instance: everything below `dir`.
     #[must_use]

@@ -14,7 +14,7 @@ pub mod store;
 pub use census::{Census, Room};
 pub use name::{NAME_BYTES, SpoolName};
 #[cfg(feature = "std")]
-pub use store::{Spool, SpoolError};
+pub use store::{Corruption, Listing, Spool, SpoolError, Spooled};
 
 use crate::wire::FRAME_MAX_BYTES;
 

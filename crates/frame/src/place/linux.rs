@@ -9,7 +9,7 @@ use std::{
     fs::File,
     io::Read as _,
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use super::{Place, PlaceError};
@@ -18,18 +18,21 @@ use crate::place_rules::{
     passwd_home,
 };
 
-pub(super) fn default_instance() -> Result<Place, PlaceError> {
-    let uid = sys::effective_user();
+pub(super) fn user_home() -> Result<PathBuf, PlaceError> {
     let mut passwd = Vec::new();
     File::open(PASSWD)
         .and_then(|file| file.take(PASSWD_MAX_BYTES as u64).read_to_end(&mut passwd))
         .map_err(|source| PlaceError::System { what: PASSWD, source })?;
-    let home = passwd_home(&passwd, uid).ok_or(PlaceError::NoHome {
-        why: "/etc/passwd has no entry with an absolute one for this user id",
-    })?;
-    let home = Path::new(OsStr::from_bytes(home));
-    let own = Path::new(LINUX_RUN_PARENT).join(uid.to_string());
-    let own_exists = std::fs::symlink_metadata(&own).is_ok_and(|meta| meta.is_dir() && meta.uid() == uid);
+    passwd_home(&passwd, sys::effective_user())
+        .map(|home| PathBuf::from(OsStr::from_bytes(home)))
+        .ok_or(PlaceError::NoHome { why: "/etc/passwd has no entry with an absolute one for this user id" })
+}
+
+pub(super) fn default_instance() -> Result<Place, PlaceError> {
+    let home = user_home()?;
+    let user = sys::effective_user();
+    let own = Path::new(LINUX_RUN_PARENT).join(user.to_string());
+    let own_exists = std::fs::symlink_metadata(&own).is_ok_and(|meta| meta.is_dir() && meta.uid() == user);
     Ok(Place {
         config: home.join(LINUX_CONFIG),
         state: home.join(LINUX_STATE),

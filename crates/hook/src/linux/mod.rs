@@ -64,11 +64,15 @@ pub(crate) fn boot_id() -> u128 {
 pub(crate) fn read_input(room: &mut [u8], scratch: &mut [u8], deadline_ns: u64) -> Input {
     let mut kept = 0;
     let mut seen: u64 = 0;
+    // Once the other side has closed, no read blocks.
+    let mut closed = false;
     let end = loop {
-        match wait(INPUT, sys::POLL_IN, deadline_ns) {
-            Ok(true) => {}
-            Ok(false) => break InputEnd::Late,
-            Err(_) => break InputEnd::Failed,
+        if !closed {
+            match wait(INPUT, sys::POLL_IN, deadline_ns) {
+                Ok(Some(seen)) => closed = seen & sys::POLL_HANG_UP != 0,
+                Ok(None) => break InputEnd::Late,
+                Err(_) => break InputEnd::Failed,
+            }
         }
         let free = room.get_mut(kept..).unwrap_or_default();
         let fits = !free.is_empty();
@@ -123,8 +127,8 @@ impl Door {
                 Ok(len) => rest = rest.get(len..).unwrap_or_default(),
                 Err(Errno::INTERRUPTED) => {}
                 Err(Errno::AGAIN) => match wait(self.0.number(), sys::POLL_OUT, deadline_ns) {
-                    Ok(true) => {}
-                    Ok(false) => return Err(DoorFailure::Late),
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Err(DoorFailure::Late),
                     Err(_) => return Err(DoorFailure::Away),
                 },
                 Err(_) => return Err(DoorFailure::Away),
@@ -178,12 +182,12 @@ impl Door {
 
 /// Writes to standard output until the deadline; gives up in silence.
 pub(crate) fn print(text: &[u8], deadline_ns: u64) {
-    sys::ignore_broken_pipes();
+    sys::ignore(sys::WriteSignal::BrokenPipe);
     let mut rest = text;
     while let Some(part) = rest.get(..rest.len().min(PIPE_WRITE_BYTES)).filter(|part| !part.is_empty()) {
         match wait(OUTPUT, sys::POLL_OUT, deadline_ns) {
-            Ok(true) => {}
-            Ok(false) | Err(_) => return,
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return,
         }
         match sys::write(OUTPUT, part) {
             Ok(len) => rest = rest.get(len..).unwrap_or_default(),
@@ -198,14 +202,18 @@ pub(crate) fn note(text: &[u8]) {
     _ = sys::write(ERROR, text);
 }
 
-/// Waits until `fd` can do what is wanted (or has failed, which the next call tells); `false` at the deadline.
-fn wait(fd: i32, wanted: i16, deadline_ns: u64) -> sys::Result<bool> {
+/// Waits until `fd` can do what is wanted (or has failed, which the next call tells) and says what it can; `None` at
+/// the deadline.
+fn wait(fd: i32, wanted: i16, deadline_ns: u64) -> sys::Result<Option<i16>> {
     loop {
         let left = deadline_ns.saturating_sub(boot_now_ns());
-        match sys::poll(&mut [Poll { fd, wanted, seen: 0 }], left) {
-            Ok(0) if left == 0 => return Ok(false),
+        let mut polls = [Poll { fd, wanted, seen: 0 }];
+        let ready = sys::poll(&mut polls, left);
+        let [Poll { seen, .. }] = polls;
+        match ready {
+            Ok(0) if left == 0 => return Ok(None),
             Ok(0) | Err(Errno::INTERRUPTED) => {}
-            Ok(_) => return Ok(true),
+            Ok(_) => return Ok(Some(seen)),
             Err(error) => return Err(error),
         }
     }

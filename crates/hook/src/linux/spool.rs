@@ -40,6 +40,8 @@ fn try_spool(
     frame: &[u8],
     scratch: &mut [u8],
 ) -> Option<()> {
+    // A limit on file sizes that the agent inherited to us must not end us.
+    sys::ignore(sys::WriteSignal::FileTooLarge);
     let mut path = Path::new();
     path::state(instance, scratch, &mut path)?;
     path.push_name(watchkeeper_frame::place_rules::SPOOL);

@@ -295,14 +295,21 @@ pub(super) fn read_link(path: &CPath<'_>, out: &mut [u8]) -> Result<usize> {
     unsafe { call(89, [path.argument(), pointer(out.as_mut_ptr()), out.len(), 0, 0, 0]) }
 }
 
-/// Makes a write to a pipe without a reader an error instead of a signal.
-pub(super) fn ignore_broken_pipes() {
-    const SIGPIPE: usize = 13;
+/// Signals that stand for a failed write and end the process unless they are ignored.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+pub(super) enum WriteSignal {
+    BrokenPipe = 13,
+    FileTooLarge = 25,
+}
+
+/// Makes such a write an error instead of a signal.
+pub(super) fn ignore(signal: WriteSignal) {
     const SIG_IGN: usize = 1;
     let action = [SIG_IGN, 0, 0, 0];
     // SAFETY: the kernel reads one `struct sigaction` (four words; no handler runs, so no restorer is needed).
     // It cannot fail with these arguments.
-    _ = unsafe { call(13, [SIGPIPE, const_pointer(action.as_ptr()), 0, size_of::<u64>(), 0, 0]) };
+    _ = unsafe { call(13, [signal as usize, const_pointer(action.as_ptr()), 0, size_of::<u64>(), 0, 0]) };
 }
 
 /// Starts a copy of this process that becomes the program at `path`, in a session of its own, with nothing of ours but

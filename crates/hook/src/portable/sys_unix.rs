@@ -1,0 +1,91 @@
+//! What the standard library lacks on Unix: the clock that runs through sleep, the boot's name, a session of one's own.
+#![expect(unsafe_code, reason = "three calls of the C library, which is linked anyway")]
+
+use std::{
+    io,
+    os::unix::{net::UnixStream, process::CommandExt as _},
+    process::Command,
+};
+
+use watchkeeper_frame::Place;
+
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanos: i64,
+}
+
+unsafe extern "C" {
+    fn clock_gettime(clock: i32, out: *mut Timespec) -> i32;
+    safe fn setsid() -> i32;
+    fn signal(number: i32, action: usize) -> usize;
+}
+
+/// Runs on while the machine sleeps: `CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC` of <time.h> on macOS.
+const BOOT_CLOCK: i32 = if cfg!(target_os = "macos") { 6 } else { 7 };
+
+/// Nanoseconds since boot, sleep included.
+pub(crate) fn boot_now_ns() -> u64 {
+    let mut time = Timespec { seconds: 0, nanos: 0 };
+    // SAFETY: `time` is a timespec of a 64-bit system and outlives the call. A failure leaves it zero.
+    unsafe { clock_gettime(BOOT_CLOCK, &raw mut time) };
+    let seconds = u64::try_from(time.seconds).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.nanos).unwrap_or(0))
+}
+
+/// The kernel's name for this boot as a number; zero when it cannot be read.
+#[cfg(not(target_os = "macos"))]
+pub(crate) fn boot_id() -> u128 {
+    std::fs::read("/proc/sys/kernel/random/boot_id")
+        .map_or(0, |text| watchkeeper_frame::place_rules::boot_id(&text))
+}
+
+/// The kernel's name for this boot as a number; zero when it cannot be read.
+#[cfg(target_os = "macos")]
+pub(crate) fn boot_id() -> u128 {
+    unsafe extern "C" {
+        fn sysctlbyname(
+            name: *const std::ffi::c_char,
+            out: *mut u8,
+            len: *mut usize,
+            new: *const u8,
+            new_len: usize,
+        ) -> i32;
+    }
+    let mut text = [0u8; 64];
+    let mut len = text.len();
+    // SAFETY: the name is closed by a zero; `text` has `len` bytes; nothing is set.
+    let failed = unsafe {
+        sysctlbyname(c"kern.bootsessionuuid".as_ptr(), text.as_mut_ptr(), &raw mut len, std::ptr::null(), 0)
+    };
+    if failed != 0 {
+        return 0;
+    }
+    let text = text.get(..len).unwrap_or_default();
+    watchkeeper_frame::place_rules::boot_id(text.split(|b| *b == 0).next().unwrap_or_default())
+}
+
+/// Makes a write beyond the limit on file sizes an error instead of a signal that ends the process.
+pub(super) fn ignore_file_too_large() {
+    /// `SIGXFSZ` and `SIG_IGN` of <signal.h>.
+    const SIGXFSZ: i32 = 25;
+    const SIG_IGN: usize = 1;
+    // SAFETY: no handler is installed. It cannot fail with these arguments.
+    unsafe { signal(SIGXFSZ, SIG_IGN) };
+}
+
+/// Connects to the daemon's socket. May block for as long as the listener's queue is full.
+pub(super) fn connect(place: &Place, _deadline_ns: u64) -> io::Result<UnixStream> {
+    UnixStream::connect(place.hook_socket())
+}
+
+/// Takes the command out of the agent's session and process group.
+pub(super) fn detach(command: &mut Command) {
+    // SAFETY: between fork and exec the closure makes one system call and touches nothing else.
+    unsafe {
+        command.pre_exec(|| {
+            setsid();
+            Ok(())
+        })
+    };
+}

@@ -1,0 +1,107 @@
+//! No daemon: the event waits in the spool, whatever the disk does.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+
+use watchkeeper_frame::{
+    Flags,
+    spool::{Listing, Spool},
+};
+
+use crate::rig::{Home, check, hooks, run};
+
+#[test]
+fn the_event_waits_in_the_spool() {
+    for hook in hooks() {
+        let home = Home::new();
+        let ran = run(&mut home.command(hook, &["claude", "SessionEnd", "more"]), b"\0{}");
+        let request = home.one_spooled();
+        check(&request, "claude", "SessionEnd", b"\0{}", Flags::SPOOLED);
+        assert_eq!(request.view().unwrap().argv().collect::<Vec<_>>(), [b"more"]);
+        assert_eq!(request.head().hook_pid, ran.pid);
+        assert_eq!(ran.stdout, b"");
+        if cfg!(target_os = "linux") {
+            let text = fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+            assert_eq!(
+                request.head().boot_id,
+                watchkeeper_frame::place_rules::boot_id(&text),
+                "{}",
+                hook.name
+            );
+        }
+        let path = Spool::at(home.place().spool()).drain_order(0).unwrap().files.remove(0);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            (mode(&path), mode(&home.place().spool()), mode(&home.place().state)),
+            (0o600, 0o700, 0o700)
+        );
+    }
+}
+
+#[test]
+fn events_wait_in_order() {
+    for hook in hooks() {
+        let home = Home::new();
+        for event in ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"] {
+            run(&mut home.command(hook, &["claude", event]), event.as_bytes());
+        }
+        let payloads: Vec<_> = home.spooled().iter().map(|request| request.payload().to_vec()).collect();
+        assert_eq!(
+            payloads,
+            [&b"SessionStart"[..], b"UserPromptSubmit", b"PreToolUse", b"Stop"],
+            "{}",
+            hook.name
+        );
+    }
+}
+
+#[test]
+fn a_socket_that_nobody_listens_on_is_no_daemon() {
+    for hook in hooks() {
+        let home = Home::new();
+        drop(std::os::unix::net::UnixListener::bind(home.place().hook_socket()).unwrap());
+        run(&mut home.command(hook, &["claude", "Stop"]), b"{}");
+        check(&home.one_spooled(), "claude", "Stop", b"{}", Flags::SPOOLED);
+    }
+}
+
+#[test]
+fn a_socket_path_that_is_too_long_is_no_daemon() {
+    for hook in hooks() {
+        let home = Home::new();
+        let mut command = Command::new(&hook.program);
+        command.arg("--run").arg(home.dir.join("d".repeat(120)));
+        command.arg("--state").arg(home.place().state).args(["claude", "Stop"]);
+        run(&mut command, b"{}");
+        check(&home.one_spooled(), "claude", "Stop", b"{}", Flags::SPOOLED);
+    }
+}
+
+#[test]
+fn a_disk_without_room_loses_the_event_and_nothing_else() {
+    for hook in hooks() {
+        let home = Home::new();
+        run(&mut home.shell(hook, "ulimit -f 0;", ""), b"{}");
+        let spool = home.place().spool();
+        assert_eq!(Spool::at(&spool).drain_order(0).unwrap(), Listing::default(), "{}", hook.name);
+        assert_eq!(fs::read_dir(&spool).unwrap().count(), 0, "{}: a half-written file stayed", hook.name);
+    }
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_written_loses_the_event_and_nothing_else() {
+    for hook in hooks() {
+        // /proc refuses even root; a file in the way refuses everybody; the third refuses all but root.
+        let home = Home::new();
+        let file = home.dir.join("file");
+        fs::write(&file, "mine").unwrap();
+        let closed = home.dir.join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).unwrap();
+        for state in [Path::new("/proc/1/task"), &file, &closed] {
+            let mut command = Command::new(&hook.program);
+            command.arg("--run").arg(home.place().run).arg("--state").arg(state).args(["claude", "Stop"]);
+            run(&mut command, b"{}");
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"mine");
+    }
+}
