@@ -11,7 +11,7 @@ use watchkeeper_api::method::SettingSource;
 use watchkeeper_core::Settings;
 
 use super::{
-    error::{ConfigError, Problem, ProblemKind},
+    error::{ConfigError, Problem},
     schema::{ENVIRONMENT_PREFIX, Kind, SETTINGS, Setting, find_or_suggest},
 };
 

@@ -1,10 +1,12 @@
 //! The known word that a mistyped one most likely meant.
 
+use std::cmp::Reverse;
+
 /// Longest word compared; a longer one is near nothing.
 const WORD_BYTES_MAX: usize = 64;
 
 /// The nearest of `known` by edit distance, if it is near enough (a third of the word's length, at least one edit);
-/// case and `-` for `_` count as no difference.
+/// case and `-` for `_` count as no difference. Of equally near ones the one that begins alike for longer.
 pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.is_empty() || word.len() > WORD_BYTES_MAX {
         return None;
@@ -13,10 +15,14 @@ pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     let limit = (word.len() / 3).max(1);
     known
         .into_iter()
-        .map(|candidate| (distance(&word, &folded(candidate).collect::<Vec<_>>()), candidate))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .map(|candidate| {
+            let letters: Vec<char> = folded(candidate).collect();
+            let common = word.iter().zip(&letters).take_while(|(a, b)| a == b).count();
+            (distance(&word, &letters), Reverse(common), candidate)
+        })
+        .filter(|(distance, _, _)| *distance <= limit)
+        .min()
+        .map(|(_, _, candidate)| candidate)
 }
 
 fn folded(word: &str) -> impl Iterator<Item = char> {
