@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
+mod bench;
 mod build;
 mod tidy;
 mod verify;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         "build" => build::release().map(|bin| println!("built {}", bin.display())),
         "test" => verify::run(&rest),
         "tidy" => tidy::run(),
+        "bench" => bench::run(&rest),
         "help" | "--help" | "-h" | "" => {
             println!("{HELP}");
             Ok(())
