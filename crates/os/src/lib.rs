@@ -9,3 +9,6 @@
 pub mod clock;
 pub mod power;
 pub mod process;
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod readable;

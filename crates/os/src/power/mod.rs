@@ -4,6 +4,7 @@
 //! Windows and macOS, temperature, memory pressure, desktops' own inhibitors.
 
 pub mod inhibit;
+pub mod observe;
 
 #[cfg(target_os = "linux")]
 mod system_bus;

@@ -6,5 +6,6 @@ mod gone_after_kill;
 mod handed_over;
 mod held_and_released;
 mod logind_restarted;
+mod machine_observed;
 mod refused_user;
 mod rig;

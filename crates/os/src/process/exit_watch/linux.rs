@@ -15,10 +15,11 @@ use rustix::{
 use tokio::io::unix::AsyncFd;
 use watchkeeper_core::identity::ProcessRef;
 
-use super::{sys_unix, watch::Added};
+use super::watch::Added;
 use crate::{
     clock::boot_id,
     process::proc_files::{self, Opened, ReadError},
+    readable::readable,
 };
 
 /// Exits taken from the kernel at once; more wait in the kernel for the next call.
@@ -43,7 +44,7 @@ struct Watched {
 impl Source {
     pub(super) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Self { epoll: sys_unix::readable(epoll)?, watched: Mutex::default() })
+        Ok(Self { epoll: readable(epoll)?, watched: Mutex::default() })
     }
 
     pub(super) fn add(&self, process: ProcessRef) -> Added {

@@ -24,8 +24,6 @@ mod unsupported;
 #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 use unsupported as platform;
 
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-mod sys_unix;
 mod watch;
 
 pub use watch::{ExitWatch, ExitWatchError, POLL_INTERVAL, Watch, WatchError};
