@@ -1,2 +1,24 @@
-//! Stub.
-fn main() {}
+//! The simulator's command line.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use watchkeeper_sim::recordings;
+
+#[derive(Debug, Parser)]
+#[command(about = "Runs the real core in virtual time")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Replay recorded agent sessions through the real adapters and the real core, and compare with their labels
+    Recordings(recordings::Args),
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Cli::parse().command {
+        Command::Recordings(args) => recordings::run(&args),
+    }
+}

@@ -1,0 +1,3 @@
+//! Worlds around the real core, in virtual time: recorded sessions of real agents, and simulated ones.
+
+pub mod recordings;
