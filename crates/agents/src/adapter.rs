@@ -71,6 +71,9 @@ pub trait Adapter: std::fmt::Debug + Sync {
     fn payload(&self, event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Parsed;
     /// A reader for this session's transcript; `saved` as returned by an earlier `save`.
     fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>>;
+    /// Whether this file is the session's transcript, by its path alone. Where hooks do not give the path, the shell looks
+    /// for the one file under the agent's home for which this holds; with none or several it follows nothing.
+    fn owns_transcript(&self, path: &str, session: &str) -> bool;
     /// Folders of state files to watch, derived from a session's transcript path (so that a moved home is honoured).
     fn state_dirs(&self, transcript: &str) -> Vec<String>;
     /// Parses a state file in such a folder; `content` is `None` when it was removed.

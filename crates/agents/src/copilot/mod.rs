@@ -44,6 +44,11 @@ impl Adapter for Copilot {
         Some(Box::new(transcript::Reader::new(session, saved)))
     }
 
+    fn owns_transcript(&self, path: &str, session: &str) -> bool {
+        let mut segments = path.rsplit(['/', '\\']);
+        segments.next() == Some("events.jsonl") && segments.next() == Some(session)
+    }
+
     fn state_dirs(&self, _transcript: &str) -> Vec<String> {
         Vec::new()
     }

@@ -79,10 +79,7 @@ impl Reader {
                 context.push(out, SignalBody::SoftLocked { reason: "permission_prompt".to_owned(), subject });
             }
             "permission.completed" => {
-                // The notice of the same dialog names no request.
-                for subject in [request(data), LockSubject::Session] {
-                    context.push(out, SignalBody::LockResolved { subject });
-                }
+                context.push(out, SignalBody::LockResolved { subject: request(data) });
             }
             "abort" => context.push(out, SignalBody::Aborted { tools_to_work: false }),
             _ => {}
