@@ -98,7 +98,7 @@ class Scene:
         """Starts the agent's full-screen interface. `asks`: with permission dialogs."""
         self.witness.act("start")
         command = self.agent.terminal_command(asks)
-        self._terminal = Terminal(self.folder.name, self.home.work, command, self.agent.environment())
+        self._terminal = Terminal(self.folder / "tmux", self.home.work, command, self.agent.environment())
         self._watch_agent(self._terminal.pid)
         if trust_dialog:
             self._terminal.wait_for("Hooks need review")

@@ -24,15 +24,15 @@ class TerminalError(Exception):
 
 
 class Terminal:
-    def __init__(self, name: str, folder: Path, command: list[str], environment: Mapping[str, str]) -> None:
-        self._socket = f"watchkeeper-test-{name}"
+    def __init__(self, socket: Path, folder: Path, command: list[str], environment: Mapping[str, str]) -> None:
+        self._socket = str(socket)
         clean = ["env", "-i", *(f"{key}={value}" for key, value in environment.items())]
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         # Given as several arguments, the command runs without a shell: the pane's process is the agent itself.
         self._tmux("-f", "/dev/null", "new-session", "-d", "-s", "t", *size, "-c", str(folder), *clean, *command)
 
     def _tmux(self, *arguments: str) -> str:
-        command = ["tmux", "-L", self._socket, *arguments]
+        command = ["tmux", "-S", self._socket, *arguments]
         result = subprocess.run(command, capture_output=True, text=True, timeout=TMUX_SECONDS_MAX, check=False)
         if result.returncode != 0:
             raise TerminalError(f"{shlex.join(command[:5])} ...: {result.stderr.strip()}")
