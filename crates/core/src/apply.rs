@@ -490,6 +490,7 @@ impl Session {
 
     fn work_started(&mut self, said: Said<'_>, id: &str, work: Work, step: &mut Step) {
         let (kind, process) = (work.kind, work.process);
+        let former = self.work.live.get(id).and_then(|w| w.process);
         let first_quiet = work.can_be_quiet() && !self.work.live.values().any(Work::can_be_quiet);
         let rule = match self.work.start(id, work) {
             Begun::New => {
@@ -500,7 +501,13 @@ impl Session {
                 step.mark(Mark::WorkReopened);
                 "it was finished before and goes on"
             }
-            Begun::Known => return self.evidence.routine(&step.now, said.signal.source, "work_started"),
+            Begun::Known => {
+                if let Some(process) = process.filter(|p| former != Some(*p)) {
+                    step.released.extend(former);
+                    self.watch(process, step);
+                }
+                return self.evidence.routine(&step.now, said.signal.source, "work_started");
+            }
             Begun::Blocked => {
                 return self.ignored(
                     said,
@@ -785,8 +792,7 @@ impl Session {
         }
         match reason {
             EndReason::Cleared | EndReason::Forked | EndReason::Moved => {
-                let live = std::mem::take(&mut self.work.live);
-                step.bequest = live.into_iter().collect();
+                self.bequeath(step);
                 return self.end(cause, Path::Normal, said.signal.source, said.when, step);
             }
             EndReason::Reported | EndReason::Stopped => {}
@@ -824,6 +830,13 @@ impl Session {
             return self.follow_work(said.signal.source, rules, step);
         }
         self.end(cause, Path::Normal, said.signal.source, said.when, step);
+    }
+
+    /// Live work goes to whoever takes this session's place.
+    pub(crate) fn bequeath(&mut self, step: &mut Step) {
+        let live = std::mem::take(&mut self.work.live);
+        step.released.extend(live.values().filter_map(|w| w.process));
+        step.bequest = live.into_iter().collect();
     }
 
     /// The first end of an incarnation is the one that counts.

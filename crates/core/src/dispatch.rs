@@ -222,7 +222,8 @@ impl Core {
 
     fn announce(&mut self, sid: Sid, agent: AgentKind, id: &str) {
         let Some(session) = self.state.sessions.get_mut(sid) else { return };
-        if session.subagents.iter().any(|known| known == id) {
+        // Whoever announced an id first has it.
+        if self.index.subagents.contains_key(&(agent, id.to_owned())) {
             return;
         }
         if session.subagents.len() >= SUBAGENTS_MAX
@@ -414,7 +415,7 @@ impl Core {
         for sid in replaced {
             self.on_session(sid, step, |session, _, step| {
                 session.link(Lineage::ClearedTo(signal.key.id.clone()));
-                step.bequest = std::mem::take(&mut session.work.live).into_iter().collect();
+                session.bequeath(step);
                 session.end(EndCause::Cleared, Path::Normal, signal.source, when, step);
             });
             self.inherit(heir, signal, when, step);

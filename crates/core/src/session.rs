@@ -406,6 +406,10 @@ impl Session {
         }
         if facts.can_ask.is_some() {
             self.can_ask = facts.can_ask;
+            // Nobody can be asked, so nobody is waited for.
+            if self.can_ask == Some(false) && self.lock.as_ref().is_some_and(|l| !l.inactive) {
+                self.lock = None;
+            }
         }
         if let Some(link) = &facts.lineage {
             self.link(link.clone());
