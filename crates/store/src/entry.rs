@@ -60,7 +60,7 @@ pub enum Urgency {
 pub struct Committed {
     /// Every entry submitted up to here is durable as its urgency asks, or is a duplicate of one that is.
     pub through: Seq,
-    /// Entries that were not stored because their delivery was in the journal before.
+    /// Entries up to `through` that were not stored because their delivery was in the journal before.
     pub duplicates: Vec<Seq>,
     /// Entries that the database refused for their own sake and that are gone; only a broken caller sees one.
     pub rejected: Vec<Seq>,

@@ -32,7 +32,7 @@ pub struct Replayed {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cursors {
     pub cursors: Vec<Cursor>,
-    /// Rows that name no session this program knows; their transcripts are read from the start.
+    /// Rows that are damaged or name no session this program knows; their transcripts are read from the start.
     pub unreadable: u64,
 }
 
@@ -59,7 +59,8 @@ impl Reader {
                     replayed.last = seq_of(row.get(0)?);
                     let body = row.get_ref(3)?.as_blob().unwrap_or_default();
                     let kind = row.get_ref(1)?.as_str().unwrap_or_default();
-                    if row_checksum(replayed.last, kind, body) == row.get::<_, u32>(2)? {
+                    // A value of another type than was written is damage as well.
+                    if row.get(2) == Ok(row_checksum(replayed.last, kind, body)) {
                         replayed.rows += 1;
                         apply(replayed.last, body);
                     } else {
@@ -90,7 +91,8 @@ impl Reader {
             while let Some(row) = rows.next()?
                 && bytes < EVENTS_BYTES_MAX
             {
-                let event = event(row)?;
+                // Replay counts what does not decode; a person still wants the rest.
+                let Ok(event) = event(row) else { continue };
                 bytes = bytes.saturating_add(event.entry.weight());
                 found.push(event);
             }
@@ -118,9 +120,9 @@ impl Reader {
             let mut rows = statement.query([])?;
             let mut found = Cursors::default();
             while let Some(row) = rows.next()? {
-                match cursor(row)? {
-                    Some(cursor) => found.cursors.push(cursor),
-                    None => found.unreadable += 1,
+                match cursor(row) {
+                    Ok(Some(cursor)) => found.cursors.push(cursor),
+                    Ok(None) | Err(_) => found.unreadable += 1,
                 }
             }
             Ok(found)
@@ -158,8 +160,8 @@ pub(crate) fn newest_snapshot(
     let mut rows = statement.query([])?;
     let mut damaged = Vec::new();
     while let Some(row) = rows.next()? {
-        let snapshot = Snapshot { through: seq_of(row.get(0)?), bytes: row.get(2)? };
-        if snapshot_checksum(&snapshot) == row.get::<_, u32>(1)? {
+        let snapshot = Snapshot { through: seq_of(row.get(0)?), bytes: row.get(2).unwrap_or_default() };
+        if row.get(1) == Ok(snapshot_checksum(&snapshot)) {
             return Ok((Some(snapshot), damaged));
         }
         damaged.push(snapshot.through);

@@ -36,6 +36,10 @@ const STEP_MAX: i64 = 8;
 pub(crate) fn salvage(from: &Path, into: &Connection) -> Result<Salvaged, DatabaseError> {
     let mut salvaged = Salvaged::default();
     let Ok(damaged) = open_reader(from) else { return Ok(salvaged) };
+    // Lets SQLite read a file that is shorter than its header says. Nothing can be written: it is open for reading.
+    if let Err(error) = damaged.pragma_update(None, "writable_schema", true) {
+        tracing::debug!(%error, "a shortened database will not be read");
+    }
     copy_journal(&damaged, into, &mut salvaged)?;
     let transaction = into.unchecked_transaction()?;
     copy_snapshots(&damaged, into, &mut salvaged)?;
@@ -70,8 +74,8 @@ fn copy_journal(
             step = 1;
             let kind = row.get_ref(2)?.as_str().unwrap_or_default();
             let body = row.get_ref(7)?.as_blob().unwrap_or_default();
-            let good = body.len() <= BODY_BYTES_MAX
-                && row.get::<_, u32>(6).is_ok_and(|sum| sum == row_checksum(seq_of(seq), kind, body));
+            let good =
+                body.len() <= BODY_BYTES_MAX && row.get(6) == Ok(row_checksum(seq_of(seq), kind, body));
             if !good {
                 salvaged.damaged += 1;
                 return Ok(None);
@@ -121,7 +125,7 @@ fn copy_snapshots(
             }
             let snapshot = Snapshot { through: seq_of(row.get(0)?), bytes: bytes.to_owned() };
             let checksum = snapshot_checksum(&snapshot);
-            if row.get::<_, u32>(1)? != checksum || snapshot.through == Seq(0) {
+            if row.get(1) != Ok(checksum) || snapshot.through == Seq(0) {
                 return Ok(None);
             }
             let changed = into.execute(

@@ -206,6 +206,12 @@ fn within(what: &'static str, bytes: usize, limit: usize) -> Result<(), SubmitEr
     if bytes > limit { Err(SubmitError::TooLarge { what, bytes, limit }) } else { Ok(()) }
 }
 
+/// Takes the positions up to `through`; what is behind waits with the entries around it.
+fn take_through(ascending: &mut Vec<Seq>, through: Seq) -> Vec<Seq> {
+    let rest = ascending.split_off(ascending.partition_point(|seq| *seq <= through));
+    std::mem::replace(ascending, rest)
+}
+
 /// Lets submitters know that nobody listens any more, also after a panic.
 struct StopOnExit<'q> {
     queue: &'q Queue,
@@ -456,16 +462,15 @@ impl Writer<'_> {
 
     fn report_through(&mut self, through: Seq, failed: Option<Failure>) {
         let through = through.max(self.reported);
-        let news = through > self.reported || !self.duplicates.is_empty() || !self.rejected.is_empty();
-        if !news && failed.is_none() {
+        if through == self.reported && failed.is_none() {
             return;
         }
         self.reported = through;
         let snapshot = self.extent.snapshots.first().copied().unwrap_or_default();
         (self.report)(Committed {
             through,
-            duplicates: std::mem::take(&mut self.duplicates),
-            rejected: std::mem::take(&mut self.rejected),
+            duplicates: take_through(&mut self.duplicates, through),
+            rejected: take_through(&mut self.rejected, through),
             since_snapshot: self.stored.0.saturating_sub(snapshot.0),
             failed,
         });

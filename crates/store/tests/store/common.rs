@@ -1,6 +1,4 @@
 //! What the tests of this crate share: entries, and a writer whose reports can be waited for.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set up its world has failed")]
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::{
     path::Path,
@@ -13,24 +11,24 @@ use watchkeeper_store::{
 };
 
 /// Longest wait for a report; reaching it fails the test.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A journal with everything that can be opened of it.
-pub struct Journal {
-    pub writer: JournalWriter,
-    pub reader: Reader,
-    pub deliveries: Deliveries,
-    pub reports: Receiver<Committed>,
-    pub recovery: Recovery,
-    pub last: Seq,
+pub(crate) struct Journal {
+    pub(crate) writer: JournalWriter,
+    pub(crate) reader: Reader,
+    pub(crate) deliveries: Deliveries,
+    pub(crate) reports: Receiver<Committed>,
+    pub(crate) recovery: Recovery,
+    pub(crate) last: Seq,
 }
 
 impl Journal {
-    pub fn open(dir: &Path) -> Self {
+    pub(crate) fn open(dir: &Path) -> Self {
         Self::open_with(dir, Limits::default())
     }
 
-    pub fn open_with(dir: &Path, limits: Limits) -> Self {
+    pub(crate) fn open_with(dir: &Path, limits: Limits) -> Self {
         let opened = Store::open_with(dir, limits).unwrap();
         let (reader, deliveries) = (opened.store.reader().unwrap(), opened.store.deliveries().unwrap());
         let last = opened.store.last_seq();
@@ -40,7 +38,7 @@ impl Journal {
     }
 
     /// Submits entries `from..=to` and waits until all are reported.
-    pub fn write(&self, from: u64, to: u64) {
+    pub(crate) fn write(&self, from: u64, to: u64) {
         for seq in from..=to {
             loop {
                 match self.writer.submit(Seq(seq), entry(seq), Urgency::Normal) {
@@ -56,7 +54,7 @@ impl Journal {
     }
 
     /// The first report that covers `seq`.
-    pub fn wait_for(&self, seq: u64) -> Committed {
+    pub(crate) fn wait_for(&self, seq: u64) -> Committed {
         loop {
             let report = self.reports.recv_timeout(PATIENCE).unwrap();
             if report.through >= Seq(seq) {
@@ -66,7 +64,7 @@ impl Journal {
     }
 
     /// The first report of a failure.
-    pub fn wait_for_failure(&self) -> Committed {
+    pub(crate) fn wait_for_failure(&self) -> Committed {
         loop {
             let report = self.reports.recv_timeout(PATIENCE).unwrap();
             if report.failed.is_some() {
@@ -75,32 +73,32 @@ impl Journal {
         }
     }
 
-    pub fn rows(&self) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn rows(&self) -> Vec<(u64, Vec<u8>)> {
         let mut rows = Vec::new();
         self.reader.replay(Seq(0), |seq, body| rows.push((seq.0, body.to_owned()))).unwrap();
         rows
     }
 
-    pub fn seqs(&self) -> Vec<u64> {
+    pub(crate) fn seqs(&self) -> Vec<u64> {
         self.rows().into_iter().map(|(seq, _)| seq).collect()
     }
 
-    pub fn close(self) {
+    pub(crate) fn close(self) {
         drop((self.reader, self.deliveries));
         self.writer.close(PATIENCE).unwrap();
     }
 }
 
-pub fn key(n: u64) -> SessionKey {
+pub(crate) fn key(n: u64) -> SessionKey {
     SessionKey::new(AgentKind::Claude, format!("session-{n}"))
 }
 
-pub fn delivery(seq: u64) -> DeliveryId {
+pub(crate) fn delivery(seq: u64) -> DeliveryId {
     // Spread over the index as random ids are.
     DeliveryId(u128::from(seq).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835))
 }
 
-pub fn entry(seq: u64) -> Entry {
+pub(crate) fn entry(seq: u64) -> Entry {
     Entry {
         delivery: Some(delivery(seq)),
         key: Some(key(seq % 7)),
@@ -112,7 +110,7 @@ pub fn entry(seq: u64) -> Entry {
 }
 
 /// Differs from row to row in content and length (40 to 1,100 bytes).
-pub fn body(seq: u64) -> Vec<u8> {
+pub(crate) fn body(seq: u64) -> Vec<u8> {
     let pad = usize::try_from(seq * 7919 % 1060).unwrap();
     let mut body = format!("{{\"seq\":{seq},\"pad\":\"").into_bytes();
     body.extend((0..pad).map(|i| b'a' + u8::try_from((i + pad) % 26).unwrap()));

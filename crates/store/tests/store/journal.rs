@@ -1,9 +1,6 @@
-//! Writing and reading back: order, duplicates, snapshots, cursors, facts, bounds of memory and time.
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Writing and reading back: order, duplicates, snapshots, cursors, facts.
 
-mod common;
-
-use common::{Journal, body, delivery, entry, key};
+use crate::common::{self, Journal, body, delivery, entry, key};
 use std::path::PathBuf;
 use watchkeeper_store::{
     Cursor, DeliveryState, EventQuery, FileIdentity, OpenError, Seq, Snapshot, Store, SubmitError, Urgency,
