@@ -7,6 +7,7 @@ pub mod client;
 pub mod duration;
 pub mod method;
 pub mod rpc;
+pub mod schema;
 pub mod select;
 pub mod status;
 pub mod time;

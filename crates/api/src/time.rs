@@ -1,6 +1,9 @@
 //! Wall times on the wire: RFC 3339, UTC, milliseconds. Nothing here reads a clock.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, Visitor},
+};
 use std::{fmt, str::FromStr};
 use watchkeeper_core::Wall;
 
@@ -59,8 +62,21 @@ impl Serialize for Time {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
-        text.parse().map_err(D::Error::custom)
+        struct TimeVisitor;
+        impl<'de> Visitor<'de> for TimeVisitor {
+            type Value = Time;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an RFC 3339 time")
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, d: D) -> Result<Time, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+                text.parse().map_err(D::Error::custom)
+            }
+        }
+        // By its name the schema tells a time from other texts.
+        d.deserialize_newtype_struct("Time", TimeVisitor)
     }
 }
 

@@ -10,5 +10,4 @@ mod schema;
 
 pub use error::{ConfigError, Problem, ProblemKind};
 pub use file::{Change, Environment, FILE_BYTES_MAX, FILE_NAME, Loaded, load, load_with, set, unset};
-pub(crate) use schema::find_or_suggest;
-pub use schema::{Kind, SETTINGS, Setting, find, schema};
+pub use schema::{Kind, SETTINGS, Setting, find, find_or_suggest, schema};

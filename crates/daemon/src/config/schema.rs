@@ -190,8 +190,11 @@ pub fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
-/// The setting of this key, or the problem that names the nearest one.
-pub(crate) fn find_or_suggest(key: &str) -> Result<&'static Setting, Problem> {
+/// The setting of this key.
+///
+/// # Errors
+/// The problem, which names the nearest key.
+pub fn find_or_suggest(key: &str) -> Result<&'static Setting, Problem> {
     find(key).ok_or_else(|| Problem {
         key: key.chars().take(GIVEN_CHARS_MAX).collect(),
         line: None,
