@@ -1,0 +1,26 @@
+//! Agents' hooks on this machine: find the agents, show what would change, back up, write, verify, undo, and say what
+//! is there. What a file's new text is, is decided by `watchkeeper_agents::install`; here are only files.
+//!
+//! The order of use: [`plan`] or [`plan_uninstall`] → show [`Plan`] (its `diff`s and notes) → ask → [`apply`] → show
+//! [`Report`]. Everything blocks on the disk and on nothing else.
+//!
+//! Not known here: arguments, terminals, the daemon.
+
+mod context;
+mod detect;
+mod error;
+mod plan;
+mod receipt;
+mod status;
+mod system;
+mod target;
+mod write;
+
+pub(crate) use context::{Context, ContextError};
+pub(crate) use detect::{FoundAgent, find_agents};
+pub(crate) use error::InstallError;
+pub(crate) use plan::{Action, AgentPlan, Change, FilePlan, Plan, Report, apply, plan, plan_uninstall};
+pub(crate) use status::{AgentStatus, FileStatus, HooksState, status};
+
+#[cfg(test)]
+mod tests;

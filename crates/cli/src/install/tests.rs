@@ -1,0 +1,314 @@
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+use watchkeeper_agents::install::{Instance, Timeouts};
+use watchkeeper_core::AgentKind;
+
+use super::{receipt::Records, target::Snapshot, write::Staged, *};
+
+mod files;
+
+/// A home of its own, with Claude Code and Codex in it.
+struct Home {
+    folder: TempDir,
+    context: Context,
+}
+
+impl Home {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for agent in [".claude", ".codex"] {
+            fs::create_dir(at(agent)).unwrap();
+        }
+        fs::write(at("watchkeeper-hook"), "").unwrap();
+        let context = Context {
+            home: folder.path().to_owned(),
+            path: None,
+            variables: [].into(),
+            state: at("state"),
+            hook_program: at("watchkeeper-hook"),
+            instance: Instance::Default,
+            timeouts: Timeouts::default(),
+            only: None,
+        };
+        Self { folder, context }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn settings(&self) -> PathBuf {
+        self.at(".claude/settings.json")
+    }
+
+    fn install(&self) -> Report {
+        apply(&self.context, plan(&self.context).unwrap()).unwrap()
+    }
+
+    fn uninstall(&self) -> Report {
+        apply(&self.context, plan_uninstall(&self.context)).unwrap()
+    }
+
+    fn state_of(&self, agent: AgentKind) -> AgentStatus {
+        status(&self.context).unwrap().into_iter().find(|status| status.agent == agent).unwrap()
+    }
+
+    /// Every file and folder below the agents' homes, with its bytes.
+    fn picture(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        fn walk(path: &Path, out: &mut Vec<(PathBuf, Option<Vec<u8>>)>) {
+            for entry in fs::read_dir(path).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    out.push((path.clone(), None));
+                    walk(&path, out);
+                } else {
+                    out.push((path.clone(), Some(fs::read(&path).unwrap())));
+                }
+            }
+        }
+        let mut out = Vec::new();
+        for agent in [".claude", ".codex", ".copilot"] {
+            if self.at(agent).exists() {
+                walk(&self.at(agent), &mut out);
+            }
+        }
+        out.sort();
+        out
+    }
+}
+
+#[track_caller]
+fn check_failed(report: &Report, expected: &str) {
+    let [(_, error)] = &report.failed[..] else { panic!("{report:?}") };
+    assert!(error.to_string().contains(expected), "{error}");
+    assert!(!error.advice().is_empty());
+}
+
+#[test]
+fn install_and_uninstall_leave_no_trace() {
+    let home = Home::new();
+    fs::write(home.settings(), "{\r\n\t\"a\": 1, // mine\r\n}").unwrap();
+    fs::write(home.at(".codex/config.toml"), "[features]\nhooks = false # off\n").unwrap();
+    let before = home.picture();
+
+    let report = home.install();
+    assert!(report.failed.is_empty(), "{report:?}");
+    assert_eq!(report.done.len(), 3);
+    assert!(fs::read_to_string(home.at(".codex/config.toml")).unwrap().contains("hooks = true # off"));
+    assert_eq!(home.state_of(AgentKind::Claude).hooks, HooksState::Current);
+    assert!(home.state_of(AgentKind::Claude).is_working());
+    let installed = home.picture();
+    let again = plan(&home.context).unwrap();
+    assert!(!again.changes_anything());
+    assert_eq!(apply(&home.context, again).unwrap().done.len(), 0);
+    assert_eq!(home.picture(), installed);
+
+    let report = home.uninstall();
+    assert!(report.failed.is_empty(), "{report:?}");
+    assert_eq!(home.picture(), before);
+    assert_eq!(home.state_of(AgentKind::Claude).hooks, HooksState::Missing);
+    assert!(!plan_uninstall(&home.context).changes_anything());
+    assert_eq!(home.uninstall().done.len(), 0);
+    assert_eq!(home.picture(), before);
+}
+
+#[test]
+fn folders_that_were_created_go_too() {
+    let mut home = Home::new();
+    home.context.only = Some(vec![AgentKind::Copilot]);
+    let before = home.picture();
+    assert_eq!(home.install().done.len(), 1);
+    assert!(home.at(".copilot/hooks/watchkeeper.json").is_file());
+    // An upgrade must not forget them.
+    home.context.hook_program = home.at("new/watchkeeper-hook");
+    fs::create_dir(home.at("new")).unwrap();
+    fs::write(home.at("new/watchkeeper-hook"), "").unwrap();
+    assert_eq!(home.install().done.len(), 1);
+    assert_eq!(home.uninstall().done.len(), 1);
+    assert_eq!(home.picture(), before);
+}
+
+#[test]
+fn agents_that_are_not_here_are_left_out() {
+    let home = Home::new();
+    let plan = plan(&home.context).unwrap();
+    assert_eq!(plan.absent, [AgentKind::Copilot]);
+    assert_eq!(
+        plan.agents.iter().map(|agent| agent.agent).collect::<Vec<_>>(),
+        [AgentKind::Claude, AgentKind::Codex]
+    );
+}
+
+#[test]
+fn a_program_on_path_is_found() {
+    let mut home = Home::new();
+    let bin = home.at("bin");
+    fs::create_dir(&bin).unwrap();
+    let name = if cfg!(windows) { "copilot.cmd" } else { "copilot" };
+    fs::write(bin.join(name), "").unwrap();
+    home.context.path = Some(bin.clone().into_os_string());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert!(!home.state_of(AgentKind::Copilot).present, "not executable");
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let found = home.state_of(AgentKind::Copilot);
+    assert_eq!(found.program, Some(bin.join(name)));
+    assert!(found.present);
+}
+
+#[test]
+fn variables_move_the_homes_and_receipts_remember_them() {
+    let mut home = Home::new();
+    home.context.variables = [("CLAUDE_CONFIG_DIR", home.at("moved").into_os_string())].into();
+    fs::create_dir(home.at("moved")).unwrap();
+    home.install();
+    assert!(home.at("moved/settings.json").is_file());
+    assert!(!home.settings().exists());
+    home.context.variables.clear();
+    home.uninstall();
+    assert!(!home.at("moved/settings.json").exists());
+}
+
+#[test]
+fn what_others_wrote_since_stays() {
+    let home = Home::new();
+    fs::write(home.settings(), "{\n  \"a\": 1\n}\n").unwrap();
+    home.install();
+    let edited = fs::read_to_string(home.settings()).unwrap().replace("\"a\": 1", "\"b\": 2");
+    fs::write(home.settings(), edited).unwrap();
+    home.uninstall();
+    assert_eq!(fs::read_to_string(home.settings()).unwrap(), "{\n  \"b\": 2\n}\n");
+}
+
+#[test]
+fn an_upgrade_after_somebody_else_wrote_can_be_undone() {
+    let mut home = Home::new();
+    fs::write(home.settings(), "{\"a\": 1}").unwrap();
+    home.install();
+    let edited = fs::read_to_string(home.settings()).unwrap().replace("\"a\": 1", "\"b\": 2");
+    fs::write(home.settings(), edited).unwrap();
+    home.context.timeouts.stop_s += 1;
+    let plan = plan(&home.context).unwrap();
+    let notes = plan.agents.iter().flat_map(|agent| &agent.notes);
+    assert!(notes.into_iter().any(|note| note.contains("are replaced")));
+    apply(&home.context, plan).unwrap();
+    home.uninstall();
+    assert_eq!(fs::read_to_string(home.settings()).unwrap(), "{\"b\": 2}");
+}
+
+#[test]
+fn broken_files_are_refused_and_the_rest_is_done() {
+    let home = Home::new();
+    fs::write(home.settings(), "{\"a\": 1,, }").unwrap();
+    let report = home.install();
+    check_failed(&report, "settings.json is left alone: it is not valid JSON: line 1, column 9");
+    assert_eq!(fs::read_to_string(home.settings()).unwrap(), "{\"a\": 1,, }");
+    assert!(home.at(".codex/hooks.json").is_file());
+    let status = home.state_of(AgentKind::Claude);
+    assert_eq!(status.hooks, HooksState::Broken);
+    assert!(status.files[0].problem.as_ref().unwrap().contains("not valid JSON"));
+
+    // Not UTF-8, and a wrong type.
+    fs::write(home.settings(), b"{\"a\": \"\xff\"}").unwrap();
+    check_failed(&home.install(), "it is not UTF-8 text (byte 7)");
+    fs::write(home.settings(), "{\"hooks\": 3}").unwrap();
+    check_failed(&home.install(), "'hooks' in it is a number, not an object");
+}
+
+#[test]
+fn an_agent_is_wired_up_as_a_whole_or_not_at_all() {
+    let home = Home::new();
+    fs::write(home.at(".codex/config.toml"), "[features\n").unwrap();
+    let report = home.install();
+    assert_eq!(report.failed.len(), 2, "{report:?}");
+    assert!(!home.at(".codex/hooks.json").exists());
+}
+
+#[test]
+fn the_diff_shows_what_changes_and_sends_no_control_characters() {
+    let home = Home::new();
+    fs::write(home.settings(), "{\n  \"a\": 1 // \u{1b}[31m\n}\n").unwrap();
+    let plan = plan(&home.context).unwrap();
+    let diff = plan.agents[0].files[0].diff();
+    assert!(diff.contains("-  \"a\": 1 // \\u{1b}[31m\n+  \"a\": 1, // \\u{1b}[31m\n"), "{diff}");
+    assert!(diff.contains("+    \"Stop\": [{\"hooks\": ["), "{diff}");
+    assert!(!diff.contains('\u{1b}'));
+    let new = plan.agents[1].files[0].diff();
+    assert!(new.starts_with("--- /dev/null\n"), "{new}");
+    assert_eq!(plan.agents[1].files[1].diff(), "");
+}
+
+#[test]
+fn codex_says_what_it_does_not_trust() {
+    let home = Home::new();
+    let before = plan(&home.context).unwrap();
+    assert!(before.agents[1].notes.iter().any(|note| note.contains("Trust all and continue")));
+    apply(&home.context, before).unwrap();
+    let status = home.state_of(AgentKind::Codex);
+    assert_eq!((status.hooks, status.untrusted.len()), (HooksState::Current, 12));
+    assert!(!status.is_working());
+    let hooks = home.at(".codex/hooks.json");
+    let trusted: String = status
+        .untrusted
+        .iter()
+        .map(|event| {
+            let mut key = String::new();
+            for c in event.chars() {
+                if c.is_uppercase() && !key.is_empty() {
+                    key.push('_');
+                }
+                key.extend(c.to_lowercase());
+            }
+            format!("[hooks.state.\"{}:{key}:0:0\"]\ntrusted_hash = \"sha256:0\"\n", hooks.display())
+        })
+        .collect();
+    fs::write(home.at(".codex/config.toml"), trusted).unwrap();
+    assert!(home.state_of(AgentKind::Codex).is_working());
+}
+
+#[test]
+fn a_missing_hook_program_is_said() {
+    let home = Home::new();
+    home.install();
+    fs::remove_file(home.at("watchkeeper-hook")).unwrap();
+    assert!(home.state_of(AgentKind::Claude).hook_program_missing);
+    assert!(matches!(plan(&home.context), Err(ContextError::NoHookProgram { .. })));
+    // What cannot be installed can still be taken out.
+    assert_eq!(home.uninstall().done.len(), 2);
+}
+
+#[test]
+fn the_second_installation_waits_its_turn() {
+    let home = Home::new();
+    let plan = plan(&home.context).unwrap();
+    let lock = Records::of(&home.context).lock().unwrap();
+    assert!(matches!(apply(&home.context, plan), Err(InstallError::Busy { .. })));
+    drop(lock);
+    assert_eq!(home.install().done.len(), 2);
+}
+
+#[test]
+fn backups_are_kept_and_bounded() {
+    let mut home = Home::new();
+    fs::write(home.settings(), "{\"a\": 1}").unwrap();
+    let report = home.install();
+    let copy = report.done[0].backup.clone().unwrap();
+    assert_eq!(fs::read_to_string(copy).unwrap(), "{\"a\": 1}");
+    for round in 0..25 {
+        home.context.timeouts.stop_s = 1000 + round;
+        home.install();
+    }
+    let copies = fs::read_dir(home.at("state/install/backups"))
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with("settings.json"));
+    assert_eq!(copies.count(), 20);
+    home.uninstall();
+    assert_eq!(fs::read_to_string(home.settings()).unwrap(), "{\"a\": 1}");
+}
