@@ -18,8 +18,9 @@ pub enum Instance {
     Default,
     /// A private instance below one folder: `--home DIR`.
     Home(String),
-    /// The user's own instance at places moved by `XDG_*`: `--run DIR --state DIR`.
-    Dirs { run: String, state: String },
+    /// The user's own instance at places moved by `XDG_*`: `--run DIR --state DIR`, and `--config DIR` for the daemon
+    /// that the hook may have to start.
+    Dirs { run: String, state: String, config: Option<String> },
 }
 
 /// How the agent's shell reads a command line.
@@ -68,12 +69,15 @@ impl Wiring {
         match &self.instance {
             Instance::Default => {}
             Instance::Home(home) => words.extend(["--home".to_owned(), quote(home, shell)]),
-            Instance::Dirs { run, state } => words.extend([
-                "--run".to_owned(),
-                quote(run, shell),
-                "--state".to_owned(),
-                quote(state, shell),
-            ]),
+            Instance::Dirs { run, state, config } => {
+                for (option, directory) in
+                    [("--run", Some(run)), ("--state", Some(state)), ("--config", config.as_ref())]
+                {
+                    if let Some(directory) = directory {
+                        words.extend([option.to_owned(), quote(directory, shell)]);
+                    }
+                }
+            }
         }
         words.extend([agent.name().to_owned(), event.to_owned()]);
         let line = words.join(" ");
@@ -211,8 +215,12 @@ mod tests {
             r#""/opt/w k/watchkeeper-hook" --home "/tmp/a b" claude Stop"#,
         );
         check(
-            Instance::Dirs { run: "/r".into(), state: "/s".into() },
+            Instance::Dirs { run: "/r".into(), state: "/s".into(), config: None },
             r#""/opt/w k/watchkeeper-hook" --run "/r" --state "/s" claude Stop"#,
+        );
+        check(
+            Instance::Dirs { run: "/r".into(), state: "/s".into(), config: Some("/c".into()) },
+            r#""/opt/w k/watchkeeper-hook" --run "/r" --state "/s" --config "/c" claude Stop"#,
         );
     }
 
