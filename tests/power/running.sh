@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced: running RUN   whether the rig of that folder runs. The pid alone is not believed.
 running() {
   local pid

@@ -22,6 +22,11 @@ mod unsupported;
 #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 use unsupported as platform;
 
+#[cfg(target_os = "macos")]
+mod sys_macos;
+#[cfg(windows)]
+mod sys_windows;
+
 mod boot_id;
 mod wall;
 

@@ -14,4 +14,9 @@ mod proc_files;
 #[cfg(target_os = "linux")]
 mod proc_stat;
 
+#[cfg(target_os = "macos")]
+mod sys_macos;
+#[cfg(windows)]
+mod sys_windows;
+
 pub use answer::{Probe, RunState, Sameness};

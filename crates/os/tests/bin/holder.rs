@@ -23,6 +23,7 @@ mod linux {
         io::BufRead,
         os::unix::process::CommandExt,
         process::{self, Command},
+        time::Instant,
     };
 
     use tokio::{runtime, sync::mpsc};
@@ -68,7 +69,10 @@ mod linux {
                 }
             }
         });
-        show("held", &keeper.set(wanted).await);
+        let begun = Instant::now();
+        let report = keeper.set(wanted).await;
+        println!("took {:?} from nothing to read back, the connection included", begun.elapsed());
+        show("held", &report);
         loop {
             tokio::select! {
                 word = words.recv() => match word.as_deref() {

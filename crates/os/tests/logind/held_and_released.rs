@@ -6,6 +6,7 @@ use crate::rig::{BOTH, Holder, Rig};
 fn both_locks_are_listed_with_our_pid_until_released() {
     let rig = Rig::take();
     let mut holder = Holder::start(&["idle", "handle-lid-switch"]);
+    println!("{}", holder.line("took"));
     assert_eq!(holder.line("held"), "held [idle handle-lid-switch] retaken [] unconfirmed None");
     assert_eq!(rig.listed(holder.pid()), BOTH);
 

@@ -36,9 +36,18 @@ pub use platform::{Held, Inhibitor};
 #[cfg(target_os = "linux")]
 mod handover;
 #[cfg(target_os = "linux")]
+mod linux_errors;
+#[cfg(target_os = "linux")]
 mod sys_linux;
 #[cfg(target_os = "linux")]
 pub use handover::{HandOver, HandOverError, MAX_HANDED_OVER};
 
-#[cfg(target_os = "linux")]
-mod linux_errors;
+#[cfg(target_os = "macos")]
+mod sys_macos;
+#[cfg(windows)]
+mod sys_windows;
+
+#[cfg(not(target_os = "linux"))]
+mod no_handover;
+#[cfg(not(target_os = "linux"))]
+pub use no_handover::{HandOver, HandOverError};

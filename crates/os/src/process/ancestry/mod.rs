@@ -25,6 +25,15 @@ use unsupported as platform;
 
 #[cfg(target_os = "linux")]
 pub(in crate::process) use linux::executable;
+#[cfg(target_os = "macos")]
+pub(in crate::process) use macos::{comm, executable, state};
+#[cfg(windows)]
+pub(in crate::process) use windows::executable;
+
+#[cfg(any(target_os = "macos", test))]
+mod argument_area;
+#[cfg(any(windows, test))]
+mod command_line;
 
 mod walk;
 

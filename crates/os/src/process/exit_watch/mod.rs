@@ -24,6 +24,10 @@ mod unsupported;
 #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 use unsupported as platform;
 
+#[cfg(target_os = "macos")]
+mod sys_macos;
+#[cfg(windows)]
+mod sys_windows;
 mod watch;
 
 pub use watch::{ExitWatch, ExitWatchError, POLL_INTERVAL, Watch, WatchError};

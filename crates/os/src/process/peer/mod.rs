@@ -16,6 +16,8 @@ mod sys_macos;
 pub use macos::of_socket;
 
 #[cfg(windows)]
+mod sys_windows;
+#[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub use windows::of_pipe;
