@@ -19,6 +19,7 @@ pub mod input;
 pub mod invariant;
 pub mod lease;
 mod lifetime;
+mod lookup;
 pub mod lock;
 pub mod machine;
 pub mod marks;

@@ -48,6 +48,11 @@ impl Dispatcher {
     pub(crate) fn answer(&mut self, asked: ApiCall) {
         let ApiCall { caller, scope, call, reply } = asked;
         self.counters.add("api.calls");
+        if self.journal.is_behind() && call.scope() == Scope::Machine {
+            let failure = Failure::new(ErrorCode::Busy, "the journal is behind").with_hint("Try again in a moment.");
+            _ = reply.send(Err(failure)); // the caller may have left
+            return;
+        }
         let own = (scope == Some(Scope::Session)).then(|| self.own_session(caller.pid));
         let answered = match call {
             Call::Initialize(params) => {
@@ -129,7 +134,7 @@ impl Dispatcher {
     /// The session of the agent that a caller runs in.
     fn own_session(&self, pid: Option<u32>) -> OwnSession {
         let (_, process): (_, ProcessRef) = pid.and_then(resolve::any_agent_above)?;
-        let sessions = self.core.sessions_of(&process);
+        let sessions: Vec<SessionKey> = self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).collect();
         let live = sessions.iter().find(|k| self.core.session(k).is_some_and(|s| s.state != ShownState::Ended));
         live.or(sessions.first()).cloned()
     }

@@ -63,6 +63,7 @@ pub async fn serve(
     if let Some(pushes) = connection.pushes.take() {
         pushes.abort();
         _ = pushes.await; // aborted: that is its end
+        _ = connection.events.send(Event::ObserverLeft).await; // only gone when the daemon is
     }
     drop(connection); // the last sender of the outbox: the writer ends when all is written
     _ = writing.await; // a panic in it has been recorded by the panic hook

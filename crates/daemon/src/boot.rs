@@ -8,8 +8,7 @@ use std::{
 
 use tokio::{sync::mpsc, sync::watch, task::JoinSet};
 use watchkeeper_core::{
-    AgentKind, AgentTraits, Core, Incarnation, InputBody, Now, ProcessRef, SessionKey, Settings, Signal, SignalBody,
-    core::AgentTrait,
+    AgentKind, AgentTrait, AgentTraits, Core, Incarnation, InputBody, Now, ProcessRef, SessionKey, Settings, Signal, SignalBody,
     signal::{Facts, Source, Thread},
 };
 use watchkeeper_frame::Place;
@@ -42,9 +41,8 @@ const CLEAN: &str = "clean";
 /// Brings the daemon up, runs it, takes it down. Holds the instance lock from first to last.
 pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
     let lock = InstanceLock::take(&place.run)?;
-    if let Err(error) = open_files::raise() {
-        tracing::warn!(%error, "the limit of open files stays low");
-    }
+    let limit = open_files::raise();
+    tracing::info!(before = ?limit.before, after = ?limit.after, "open files");
     let opened = Store::open(&place.state)?;
     for note in &opened.recovery.notes {
         tracing::warn!(?note, "the journal was repaired");

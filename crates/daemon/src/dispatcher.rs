@@ -18,7 +18,7 @@ use watchkeeper_agents::Parsed;
 use watchkeeper_api::Failure;
 use watchkeeper_core::{
     AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Now, SessionKey, Settings,
-    core::Verdict,
+    Verdict,
     view::ShownState,
 };
 use watchkeeper_frame::{Place, Refusal};
@@ -335,7 +335,7 @@ impl Dispatcher {
             }
             Ack::Api { reply, answer } => _ = reply.send(answer(self)), // the caller may have left
             Ack::Spooled { path } => {
-                if let Err(error) = watchkeeper_frame::Spool::remove(&path) {
+                if let Err(error) = watchkeeper_frame::spool::Spool::remove(&path) {
                     tracing::warn!(%error, "a spooled event stays; it is known by its delivery and counts once");
                 }
             }
@@ -349,7 +349,7 @@ impl Dispatcher {
             *known = pulse;
             changed
         });
-        let at_work = self.core.sessions_at_work();
+        let at_work = self.core.is_any_active();
         match (at_work, self.next_reconcile) {
             (true, None) => self.next_reconcile = Some(Instant::now() + RECONCILE_EVERY),
             (false, Some(_)) => self.next_reconcile = None,
@@ -405,7 +405,7 @@ impl Dispatcher {
 
     fn process_exited(&mut self, process: watchkeeper_core::ProcessRef) {
         // The last words of a transcript and a state file come before the exit that ends their session.
-        for key in self.core.sessions_of(&process) {
+        for (key, _) in self.core.incarnations_of(&process) {
             self.look_at(&key);
         }
         for (key, incarnation) in self.core.incarnations_of(&process) {
@@ -495,7 +495,9 @@ impl Dispatcher {
 
     /// Reads what is new in a session's transcript.
     pub(crate) fn look_at(&mut self, key: &SessionKey) {
-        while let Some(growth) = self.follower.look(key) {
+        while !self.journal.is_behind()
+            && let Some(growth) = self.follower.look(key)
+        {
             let more = growth.more;
             self.grew(growth);
             if let Some(cursor) = self.follower.cursor(key) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use watchkeeper_api::{Call, Failure, Scope};
-use watchkeeper_core::{DeliveryId, InputBody, Now, SessionKey, effect::HookAnswer};
+use watchkeeper_core::{DeliveryId, InputBody, SessionKey};
 use watchkeeper_frame::{Refusal, Request};
 use watchkeeper_store::Committed;
 
@@ -47,7 +47,6 @@ pub enum Event {
 pub struct HookCall {
     pub request: Request,
     pub caller: Caller,
-    pub received: Now,
     pub reply: mpsc::Sender<HookReply>,
 }
 
@@ -86,15 +85,4 @@ pub struct Pulse {
     pub revision: u64,
     /// The newest durable row.
     pub seq: u64,
-}
-
-impl From<&HookAnswer> for HookReply {
-    /// The plain form; an agent's own wording comes from its adapter.
-    fn from(answer: &HookAnswer) -> Self {
-        match answer {
-            HookAnswer::Nothing => Self::Taken,
-            HookAnswer::Continue { message } | HookAnswer::Deny { message } => Self::Print(message.clone()),
-            HookAnswer::Allow => Self::Taken,
-        }
-    }
 }

@@ -38,7 +38,7 @@ pub async fn serve(mut stream: Stream, caller: Caller, events: mpsc::Sender<Even
     };
     let delivery = DeliveryId(request.head().delivery);
     let (reply, mut replies) = mpsc::channel(2);
-    let call = HookCall { request, caller, received: watchkeeper_os::clock::now(), reply };
+    let call = HookCall { request, caller, reply };
     if events.send(Event::Hook(Box::new(call))).await.is_err() {
         _ = answer(&mut stream, &HookReply::Refused(Refusal::ShuttingDown)).await;
         return;

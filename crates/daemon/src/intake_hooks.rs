@@ -10,7 +10,8 @@ use watchkeeper_core::{
     time::{Boot, Stamp},
     view::ShownState,
 };
-use watchkeeper_frame::{Flags, Head, Refusal, Request, Spool};
+use watchkeeper_frame::{Flags, Head, Refusal, Request};
+use watchkeeper_frame::spool::{Spool, SpoolError};
 use watchkeeper_os::{clock, process::identity};
 use watchkeeper_store::Seq;
 
@@ -62,7 +63,12 @@ impl Dispatcher {
                     self.counters.add(if taken.is_some() { "spool.taken" } else { "spool.known" });
                     self.acknowledge(Ack::Spooled { path });
                 }
-                Err(error) => {
+                // A later version's daemon will know it; what cannot be read now may be readable later.
+                Err(error @ (SpoolError::Newer { .. } | SpoolError::Io { .. })) => {
+                    self.counters.add("spool.left");
+                    tracing::warn!(%error, "a spooled event stays");
+                }
+                Err(error @ SpoolError::Corrupt { .. }) => {
                     self.counters.add("spool.bad");
                     tracing::warn!(%error, "a spooled event is set aside");
                     if let Err(error) = spool.set_aside(&path) {

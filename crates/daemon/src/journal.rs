@@ -15,9 +15,6 @@ use watchkeeper_store::{
     Cursor, Deliveries, Entry, EventQuery, JournalWriter, Reader, Seq, SubmitError, Urgency,
 };
 
-/// Rows that wait for room in the writer's queue. Hooks are sent to the spool long before; past this the daemon stops
-/// taking any input until rows are stored.
-pub const OVERFLOW_ROWS: usize = 8192;
 /// A snapshot is due after so many rows, so that a restart replays few.
 pub const SNAPSHOT_EVERY_ROWS: u64 = 4000;
 
@@ -65,6 +62,8 @@ pub struct Journal {
     writer: JournalWriter,
     deliveries: Deliveries,
     last: Seq,
+    /// Rows that wait for room in the writer's queue. While there are any, hooks are sent to the spool, transcripts are not
+    /// read and clients are told to come back, so that only what the machine itself reports is added.
     overflow: VecDeque<(Seq, Entry, Urgency)>,
 }
 
@@ -95,7 +94,7 @@ impl Journal {
         if self.overflow.is_empty() {
             match self.writer.submit(seq, entry.clone(), urgency) {
                 Ok(()) => {}
-                Err(SubmitError::Full) => self.overflow.push_back((seq, entry, urgency)),
+                Err(SubmitError::Full { .. }) => self.overflow.push_back((seq, entry, urgency)),
                 Err(error) => return Err(AppendError::Submit(error)),
             }
         } else {
@@ -109,7 +108,7 @@ impl Journal {
     pub fn flush_overflow(&mut self) {
         while let Some((seq, entry, urgency)) = self.overflow.pop_front() {
             if let Err(error) = self.writer.submit(seq, entry.clone(), urgency) {
-                if error != SubmitError::Full {
+                if !matches!(error, SubmitError::Full { .. }) {
                     tracing::error!(%error, seq = seq.0, "a row cannot be stored");
                     continue;
                 }
@@ -123,12 +122,6 @@ impl Journal {
     #[must_use]
     pub fn is_behind(&self) -> bool {
         !self.overflow.is_empty()
-    }
-
-    /// Whether no further input may be taken until rows are stored.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.overflow.len() >= OVERFLOW_ROWS
     }
 
     #[must_use]
