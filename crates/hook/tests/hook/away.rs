@@ -1,17 +1,17 @@
 //! No daemon: the event waits in the spool, whatever the disk does.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::Duration};
 
 use watchkeeper_frame::{
     Flags,
     spool::{Listing, Spool},
 };
 
-use crate::rig::{Home, check, hooks, run};
+use crate::rig::{Home, check, each_hook, run};
 
 #[test]
 fn the_event_waits_in_the_spool() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let ran = run(&mut home.command(hook, &["claude", "SessionEnd", "more"]), b"\0{}");
         let request = home.one_spooled();
@@ -34,12 +34,12 @@ fn the_event_waits_in_the_spool() {
             (mode(&path), mode(&home.place().spool()), mode(&home.place().state)),
             (0o600, 0o700, 0o700)
         );
-    }
+    });
 }
 
 #[test]
 fn events_wait_in_order() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         for event in ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"] {
             run(&mut home.command(hook, &["claude", event]), event.as_bytes());
@@ -51,45 +51,45 @@ fn events_wait_in_order() {
             "{}",
             hook.name
         );
-    }
+    });
 }
 
 #[test]
 fn a_socket_that_nobody_listens_on_is_no_daemon() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         drop(std::os::unix::net::UnixListener::bind(home.place().hook_socket()).unwrap());
         run(&mut home.command(hook, &["claude", "Stop"]), b"{}");
         check(&home.one_spooled(), "claude", "Stop", b"{}", Flags::SPOOLED);
-    }
+    });
 }
 
 #[test]
 fn a_socket_path_that_is_too_long_is_no_daemon() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let mut command = Command::new(&hook.program);
         command.arg("--run").arg(home.dir.join("d".repeat(120)));
         command.arg("--state").arg(home.place().state).args(["claude", "Stop"]);
         run(&mut command, b"{}");
         check(&home.one_spooled(), "claude", "Stop", b"{}", Flags::SPOOLED);
-    }
+    });
 }
 
 #[test]
 fn a_disk_without_room_loses_the_event_and_nothing_else() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         run(&mut home.shell(hook, "ulimit -f 0;", ""), b"{}");
         let spool = home.place().spool();
         assert_eq!(Spool::at(&spool).drain_order(0).unwrap(), Listing::default(), "{}", hook.name);
         assert_eq!(fs::read_dir(&spool).unwrap().count(), 0, "{}: a half-written file stayed", hook.name);
-    }
+    });
 }
 
 #[test]
 fn a_state_directory_that_cannot_be_written_loses_the_event_and_nothing_else() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         // /proc refuses even root; a file in the way refuses everybody; the third refuses all but root.
         let home = Home::new();
         let file = home.dir.join("file");
@@ -103,5 +103,5 @@ fn a_state_directory_that_cannot_be_written_loses_the_event_and_nothing_else() {
             run(&mut command, b"{}");
         }
         assert_eq!(fs::read(&file).unwrap(), b"mine");
-    }
+    });
 }

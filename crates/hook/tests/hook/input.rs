@@ -12,37 +12,41 @@ use watchkeeper_frame::{
     wire::{AGENT_MAX_BYTES, ARGV_MAX_ITEMS, EVENT_MAX_BYTES, PAYLOAD_MAX_BYTES},
 };
 
-use crate::rig::{self, Home, check, hooks, run, spawn, taking};
+use crate::rig::{self, Home, check, each_hook, run, spawn, taking};
+
+/// What the hook gives its input; then it goes on.
+const INPUT_TIME: Duration = Duration::from_millis(140);
 
 #[test]
 fn any_bytes_pass_unchanged() {
     let all: Vec<u8> = (0..=255).collect();
     let large = all.repeat(12_000);
     for payload in [&b""[..], b"\n", b"\0\xff\xfe{", &all, &large] {
-        for hook in hooks() {
+        each_hook(Duration::ZERO, |hook| {
             let home = Home::new();
             let server = taking(&home);
             run(&mut home.command(hook, &["codex", "Stop"]), payload);
             check(&server.next(), "codex", "Stop", payload, Flags::default());
-        }
+        });
     }
 }
 
 #[test]
 fn input_that_never_ends_is_sent_as_far_as_it_came() {
-    for hook in hooks() {
+    each_hook(INPUT_TIME, |hook| {
         let home = Home::new();
         let server = taking(&home);
+        let started = Instant::now();
         let mut child = spawn(&mut home.command(hook, &["claude", "Stop"]));
         let mut open = child.stdin.take().unwrap();
         open.write_all(b"{\"half\":").unwrap();
-        let ran = rig::finish(child, Instant::now());
+        let ran = rig::finish(child, started);
         let request = server.next();
         check(&request, "claude", "Stop", b"{\"half\":", Flags::INCOMPLETE);
         assert_eq!(request.head().original_payload_bytes, 8);
-        assert!(ran.elapsed >= Duration::from_millis(100), "{}: it did not wait", hook.name);
+        assert!(ran.elapsed >= INPUT_TIME, "{}: it did not wait", hook.name);
         drop(open);
-    }
+    });
 }
 
 #[test]
@@ -51,7 +55,7 @@ fn too_long_input_is_cut_and_its_length_told() {
     let home = Home::new();
     let path = home.dir.join("large");
     File::create(&path).unwrap().write_all(&vec![b'z'; LENGTH]).unwrap();
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let server = taking(&home);
         let mut command = home.command(hook, &["claude", "PostToolUse"]);
@@ -74,12 +78,12 @@ fn too_long_input_is_cut_and_its_length_told() {
         }
         let payload = vec![b'z'; seen.min(PAYLOAD_MAX_BYTES)];
         check(&request, "claude", "PostToolUse", &payload, flags);
-    }
+    });
 }
 
 #[test]
 fn whatever_the_command_line_says_arrives() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let check_line = |arguments: &[&str], agent: &str, event: &str, flags: Flags| {
             let home = Home::new();
             let server = taking(&home);
@@ -102,13 +106,13 @@ fn whatever_the_command_line_says_arrives() {
         let large = "j".repeat(100_000);
         let request = check_line(&["codex", "notify", &large], "codex", "notify", Flags::ARGS_CUT);
         assert!(request.view().unwrap().argv().next().unwrap().len() > 60_000);
-    }
+    });
 }
 
 #[test]
 fn it_says_which_hook_it_is() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let ran = run(std::process::Command::new(&hook.program).arg("--version"), b"");
         assert_eq!(ran.stdout, format!("watchkeeper-hook {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
-    }
+    });
 }

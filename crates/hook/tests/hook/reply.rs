@@ -9,7 +9,7 @@ use std::{
 
 use watchkeeper_frame::{Flags, Refusal, Reply};
 
-use crate::rig::{self, BOUND, Home, Server, answering, check, hooks, run, spawn, taking};
+use crate::rig::{self, BOUND, Home, Server, answering, check, each_hook, hooks, run, spawn, taking};
 
 fn bytes(reply: &Reply<'_>) -> Vec<u8> {
     reply.to_bytes().unwrap()
@@ -17,7 +17,7 @@ fn bytes(reply: &Reply<'_>) -> Vec<u8> {
 
 #[test]
 fn an_event_is_handed_over() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let server = taking(&home);
         let ran =
@@ -30,27 +30,27 @@ fn an_event_is_handed_over() {
         assert!(head.started_boot_ns > 0 && head.wall_ms > 1_700_000_000_000 && head.delivery != 0);
         assert_eq!(ran.stdout, b"", "{}", hook.name);
         assert!(home.spooled().is_empty());
-    }
+    });
 }
 
 #[test]
 fn what_the_daemon_says_is_printed() {
     let long = b"0123456789\n".repeat(20_000);
     for text in [&b"{\"decision\":\"block\"}\n"[..], b"", &long] {
-        for hook in hooks() {
+        each_hook(Duration::ZERO, |hook| {
             let home = Home::new();
             let server = answering(&home, vec![bytes(&Reply::Print(text))]);
             let ran = run(&mut home.command(hook, &["claude", "Stop"]), b"{}");
             check(&server.next(), "claude", "Stop", b"{}", Flags::default());
             assert!(ran.stdout == text, "{}: {} bytes", hook.name, ran.stdout.len());
             assert!(home.spooled().is_empty());
-        }
+        });
     }
 }
 
 #[test]
 fn a_reply_may_come_in_pieces() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let whole = [bytes(&Reply::Hold { ms: 4_000 }), bytes(&Reply::Print(b"yes"))].concat();
         let server = Server::start(&home, move |mut stream| {
@@ -63,13 +63,13 @@ fn a_reply_may_come_in_pieces() {
         let ran = run(&mut home.command(hook, &["claude", "Stop"]), b"{}");
         server.next();
         assert_eq!(ran.stdout, b"yes", "{}", hook.name);
-    }
+    });
 }
 
 #[test]
 fn a_hold_is_obeyed_beyond_the_usual_deadline() {
     const LATER: Duration = Duration::from_millis(600);
-    for hook in hooks() {
+    each_hook(LATER, |hook| {
         let home = Home::new();
         let server = Server::start(&home, |mut stream| {
             rig::request(&mut stream);
@@ -84,13 +84,13 @@ fn a_hold_is_obeyed_beyond_the_usual_deadline() {
         assert_eq!(ran.stdout, b"answer", "{}", hook.name);
         assert!(ran.elapsed >= LATER);
         assert!(home.spooled().is_empty());
-    }
+    });
 }
 
 #[test]
 fn a_hold_ends_at_its_bound_or_with_the_daemon_and_leaves_nothing_behind() {
     for (ms, stays) in [(300, true), (60_000, false)] {
-        for hook in hooks() {
+        each_hook(Duration::from_millis(300), |hook| {
             let home = Home::new();
             let server = Server::start(&home, move |mut stream| {
                 rig::request(&mut stream);
@@ -104,7 +104,7 @@ fn a_hold_ends_at_its_bound_or_with_the_daemon_and_leaves_nothing_behind() {
             assert_eq!(ran.stdout, b"", "{}", hook.name);
             assert_eq!(ran.elapsed >= Duration::from_millis(300), stays);
             assert!(home.spooled().is_empty());
-        }
+        });
     }
 }
 
@@ -141,7 +141,7 @@ fn without_a_durable_word_the_event_goes_to_the_spool_under_its_own_id() {
         ("unknown reason", refusal(Refusal::Other(77))),
     ];
     for (case, parts) in cases {
-        for hook in hooks() {
+        each_hook(Duration::ZERO, |hook| {
             let home = Home::new();
             let server = answering(&home, parts.clone());
             let ran = run(&mut home.command(hook, &["claude", "Stop"]), b"{}");
@@ -149,13 +149,13 @@ fn without_a_durable_word_the_event_goes_to_the_spool_under_its_own_id() {
             check(&spooled, "claude", "Stop", b"{}", Flags::SPOOLED);
             assert_eq!(sent.head().delivery, spooled.head().delivery, "{case}, {}", hook.name);
             assert_eq!(ran.stdout, b"");
-        }
+        });
     }
 }
 
 #[test]
 fn a_daemon_that_never_answers_is_not_waited_for() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let server = Server::start(&home, |mut stream| {
             let request = rig::request(&mut stream);
@@ -164,13 +164,13 @@ fn a_daemon_that_never_answers_is_not_waited_for() {
         });
         run(&mut home.command(hook, &["claude", "Stop"]), b"{}");
         assert_eq!(server.next().head().delivery, home.one_spooled().head().delivery, "{}", hook.name);
-    }
+    });
 }
 
 #[test]
 fn a_daemon_that_stops_reading_is_not_waited_for() {
     let payload = vec![b'p'; 3_000_000];
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let server = Server::start(&home, |mut stream| {
             let mut some = [0; 100];
@@ -180,13 +180,13 @@ fn a_daemon_that_stops_reading_is_not_waited_for() {
         run(&mut home.command(hook, &["claude", "Stop"]), &payload);
         check(&home.one_spooled(), "claude", "Stop", &payload, Flags::SPOOLED);
         drop(server.next());
-    }
+    });
 }
 
 #[test]
 fn a_daemon_that_accepts_nobody_is_not_waited_for() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, listen, socket};
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let address = SocketAddrUnix::new(home.place().hook_socket()).unwrap();
         let new = || socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
@@ -199,12 +199,12 @@ fn a_daemon_that_accepts_nobody_is_not_waited_for() {
         run(&mut home.command(hook, &["claude", "SessionStart"]), b"{}");
         check(&home.one_spooled(), "claude", "SessionStart", b"{}", Flags::SPOOLED);
         drop(listener);
-    }
+    });
 }
 
 #[test]
 fn closed_descriptors_are_no_trouble() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         for redirections in [">&-", "<&-", "<&- >&-", "<&- >&- 2>&-", ">/dev/full", "</"] {
             let home = Home::new();
             let server = Server::start(&home, |mut stream| {
@@ -224,24 +224,24 @@ fn closed_descriptors_are_no_trouble() {
             }
             assert!(home.spooled().is_empty(), "{}: {redirections}", hook.name);
         }
-    }
+    });
 }
 
 #[test]
 fn a_reader_that_is_gone_is_no_trouble() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let server = answering(&home, vec![bytes(&Reply::Print(&[b'x'; 100_000]))]);
         let mut child = spawn(&mut home.command(hook, &["claude", "Stop"]));
         drop(child.stdout.take());
         rig::finish(child, Instant::now());
         server.next();
-    }
+    });
 }
 
 #[test]
 fn a_reader_that_does_not_read_is_not_waited_for() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let server = answering(&home, vec![bytes(&Reply::Print(&[b'x'; 200_000]))]);
         let mut child = spawn(&mut home.command(hook, &["claude", "Stop"]));
@@ -249,12 +249,12 @@ fn a_reader_that_does_not_read_is_not_waited_for() {
         rig::finish(child, Instant::now());
         server.next();
         drop(unread);
-    }
+    });
 }
 
 #[test]
 fn many_at_once_all_arrive_once() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let home = Home::new();
         let server = taking(&home);
         let started = Instant::now();
@@ -273,5 +273,5 @@ fn many_at_once_all_arrive_once() {
             ids.insert(request.head().delivery);
         }
         assert_eq!(ids.len(), 64, "{}", hook.name);
-    }
+    });
 }

@@ -13,7 +13,7 @@ use std::{
 
 use watchkeeper_frame::{Place, Reply};
 
-use crate::rig::{self, BOUND, Home, Hook, Server, hooks, run};
+use crate::rig::{self, BOUND, Home, Hook, Server, each_hook, run};
 
 /// Stands where the daemon would: writes down how it was started, then lives on as a process that does nothing, so
 /// that a pipe it kept open would hold the hook's parent.
@@ -80,7 +80,7 @@ impl Installed {
 
 #[test]
 fn it_is_started_detached_and_clean() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let installed = Installed::new(hook);
         let mut command = installed.home.command(&installed.hook, &["claude", "SessionStart"]);
         command
@@ -102,12 +102,12 @@ fn it_is_started_detached_and_clean() {
         assert_eq!(variables["DBUS_SYSTEM_BUS_ADDRESS"], "unix:path=/rig/bus");
         assert!(variables["PATH"].starts_with("/usr/local/sbin:"));
         assert_eq!(installed.home.spooled().len(), 1);
-    }
+    });
 }
 
 #[test]
 fn explicit_directories_are_handed_on_and_the_bus_is_not() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let installed = Installed::new(hook);
         let Place { config, state, run: runtime } = installed.home.place();
         let mut command = Command::new(&installed.hook.program);
@@ -124,12 +124,12 @@ fn explicit_directories_are_handed_on_and_the_bus_is_not() {
         );
         assert_eq!(said["arguments"], [expected]);
         assert!(!said["env"].iter().any(|line| line.contains("/rig/bus")), "{}", hook.name);
-    }
+    });
 }
 
 #[test]
 fn only_the_beginning_of_work_starts_it() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let installed = Installed::new(hook);
         for event in ["PreToolUse", "Stop", "SessionEnd", "", "Nonsense"] {
             run(&mut installed.home.command(&installed.hook, &["claude", event]), b"{}");
@@ -146,24 +146,24 @@ fn only_the_beginning_of_work_starts_it() {
         run(&mut installed.home.command(&installed.hook, &["claude", "UserPromptSubmit"]), b"{}");
         installed.started();
         assert!(!installed.has_started(), "{}: more than one was started", hook.name);
-    }
+    });
 }
 
 #[test]
 fn one_that_is_leaving_is_started_again() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let installed = Installed::new(hook);
         let leaving = Reply::Refused(watchkeeper_frame::Refusal::ShuttingDown).to_bytes().unwrap();
         let server = rig::answering(&installed.home, vec![leaving]);
         run(&mut installed.home.command(&installed.hook, &["gemini", "BeforeAgent"]), b"{}");
         server.next();
         installed.started();
-    }
+    });
 }
 
 #[test]
 fn a_missing_daemon_or_a_relative_instance_is_no_trouble() {
-    for hook in hooks() {
+    each_hook(Duration::ZERO, |hook| {
         let installed = Installed::new(hook);
         let mut command = Command::new(&installed.hook.program);
         command.args(["--home", ".", "claude", "SessionStart"]).current_dir(&installed.home.dir);
@@ -172,5 +172,5 @@ fn a_missing_daemon_or_a_relative_instance_is_no_trouble() {
         run(&mut installed.home.command(&installed.hook, &["claude", "SessionStart"]), b"{}");
         assert_eq!(installed.home.spooled().len(), 2, "{}", hook.name);
         assert!(!installed.has_started());
-    }
+    });
 }
