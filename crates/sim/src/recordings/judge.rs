@@ -153,3 +153,6 @@ fn intervals(replay: &Replay) -> Vec<Interval> {
 pub(super) fn short(id: &str) -> &str {
     id.get(..13).unwrap_or(id)
 }
+
+#[cfg(test)]
+mod tests;

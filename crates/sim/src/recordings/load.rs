@@ -49,6 +49,8 @@ pub enum EventKind {
         payload: Vec<u8>,
         /// From the hook upwards.
         ancestry: Vec<ProcessInfo>,
+        /// The hook printed something that the agent obeys.
+        answered: bool,
     },
     Transcript {
         path: String,
@@ -93,6 +95,8 @@ enum Line {
         argv: Vec<String>,
         payload: Value,
         ancestry: Vec<Ancestor>,
+        #[serde(default)]
+        responded: Option<Value>,
     },
     Transcript {
         t: f64,
@@ -211,14 +215,15 @@ fn events(text: &str) -> anyhow::Result<(Vec<Event>, Wall)> {
         let line: Line =
             serde_json::from_str(line).with_context(|| format!("events.jsonl line {}", number + 1))?;
         let (t, kind) = match line {
-            Line::Hook { t, event, argv, payload, ancestry } => {
+            Line::Hook { t, event, argv, payload, ancestry, responded } => {
                 let payload = match payload {
                     Value::Null => Vec::new(),
                     other => other.to_string().into_bytes(),
                 };
                 let argv = argv.into_iter().skip(2).collect();
                 let ancestry = ancestry.into_iter().map(process).collect();
-                (t, EventKind::Hook { event, argv, payload, ancestry })
+                let answered = responded.is_some();
+                (t, EventKind::Hook { event, argv, payload, ancestry, answered })
             }
             Line::Transcript { t, path, append } => {
                 (t, EventKind::Transcript { path, append: append.into_bytes() })

@@ -140,7 +140,9 @@ impl Replay {
     pub fn event(&mut self, event: &Event) {
         self.advance(event.t);
         match &event.kind {
-            EventKind::Hook { event, argv, payload, ancestry } => self.hook(event, argv, payload, ancestry),
+            EventKind::Hook { event, argv, payload, ancestry, answered: _ } => {
+                self.hook(event, argv, payload, ancestry);
+            }
             EventKind::Transcript { path, append } => {
                 self.files.entry(path.clone()).or_default().extend_from_slice(append);
                 let readers: Vec<SessionKey> =
@@ -153,6 +155,11 @@ impl Replay {
             EventKind::Exit { pid } => self.exit(*pid),
             EventKind::Other => {}
         }
+    }
+
+    /// Something that the recording does not have: the lid, the displays, the mains.
+    pub fn tell(&mut self, body: InputBody) {
+        self.handle(body);
     }
 
     /// Virtual time up to `t`, through every deadline on the way.
@@ -340,7 +347,8 @@ impl Replay {
     fn carry_out(&mut self, effect: Effect) -> Option<InputBody> {
         match effect {
             Effect::SetHold { wanted, why: _ } => {
-                let held = if wanted { vec!["idle".to_owned()] } else { Vec::new() };
+                let kinds = ["idle", "handle-lid-switch"].map(str::to_owned);
+                let held = if wanted { kinds.to_vec() } else { Vec::new() };
                 Some(InputBody::HoldReported { held, refused: Vec::new() })
             }
             Effect::WatchProcess { key, incarnation, process } => {
