@@ -15,7 +15,8 @@ pub(super) static RULES: AncestryRules = AncestryRules {
         ("node", ".bin/claude"),
         ("bun", ".bin/claude"),
     ],
-    helpers: &["bg-pty-host", "bg-spare", "daemon"],
+    // A spare (`claude bg-spare`) is none of them: it runs no hook before it is claimed and becomes the worker.
+    helpers: &["bg-pty-host", "daemon"],
     shared: &[],
     wrapper_scripts: &[],
 };

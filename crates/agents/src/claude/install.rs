@@ -34,6 +34,7 @@ static SETTINGS: HooksFile = HooksFile {
     events: EVENTS,
     preamble: &[],
     own: false,
+    strict: false,
     off_switches: &["disableAllHooks"],
 };
 

@@ -267,6 +267,11 @@ fn notification(value: &Value, context: &mut Context, out: &mut Parsed) {
             let body = SignalBody::SoftLocked { reason: kind.to_owned(), subject: LockSubject::Session };
             context.push(out, body);
         }
+        "agent_needs_input" => {
+            let body =
+                SignalBody::SoftLocked { reason: "question".to_owned(), subject: LockSubject::Session };
+            context.push(out, body);
+        }
         "idle_prompt" => context.push(out, SignalBody::IdleNoticed),
         _ => context.push(out, SignalBody::Displayed { what: format!("Notification {}", label(kind)) }),
     }

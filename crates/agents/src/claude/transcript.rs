@@ -119,10 +119,15 @@ impl Reader {
                 if self.calls.len() >= CALLS_MAX {
                     self.calls.pop_front();
                 }
-                self.calls.push_back((call.to_owned(), label(name)));
+                let (id, name) = (call.to_owned(), label(name));
+                self.calls.push_back((id.clone(), name.clone()));
+                context.push(out, SignalBody::ToolStarted { id, name });
             }
         }
-        context.push(out, SignalBody::Activity { what: Activity::ModelOutput });
+        // A record of a call alone says no more than that: it may run beside one that waits for the person.
+        if items(message, "content").any(|b| text(b, "type") != Some("tool_use")) {
+            context.push(out, SignalBody::Activity { what: Activity::ModelOutput });
+        }
     }
 
     fn system(&self, record: &Value, context: &mut Context, out: &mut Parsed) {

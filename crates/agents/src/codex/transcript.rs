@@ -135,8 +135,9 @@ impl Reader {
                 };
                 let name = hook_name(name);
                 remember(&mut self.calls, call, &name);
-                context.push(out, SignalBody::Activity { what: Activity::ModelOutput });
-                if name == QUESTION_TOOL {
+                let asks = name == QUESTION_TOOL;
+                context.push(out, SignalBody::ToolStarted { id: call.to_owned(), name });
+                if asks {
                     let subject = LockSubject::Tool(call.to_owned());
                     context
                         .push(out, SignalBody::SoftLocked { reason: QUESTION_PENDING.to_owned(), subject });
