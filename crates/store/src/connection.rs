@@ -33,6 +33,16 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, DatabaseError> {
     Ok(connection)
 }
 
+/// Opens a damaged database for reading, as far as SQLite goes along: also one that is shorter than its header says,
+/// which it reads only where its schema may be broken. Nothing can be written.
+pub(crate) fn open_damaged(path: &Path) -> Result<Connection, DatabaseError> {
+    let connection = Connection::open_with_flags(path, flags(OpenFlags::SQLITE_OPEN_READ_ONLY))?;
+    // Before any setting that makes SQLite look at the file.
+    connection.pragma_update(None, "writable_schema", true)?;
+    common(&connection, READER_CACHE_KIB)?;
+    Ok(connection)
+}
+
 fn flags(access: OpenFlags) -> OpenFlags {
     // No internal mutex: a connection belongs to one thread at a time, which `Connection: !Sync` enforces.
     access | OpenFlags::SQLITE_OPEN_NO_MUTEX

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::{
     apply::{row_checksum, seq_of, snapshot_checksum},
-    connection::open_reader,
+    connection::open_damaged,
     entry::{Seq, Snapshot},
     error::DatabaseError,
     limits::{BODY_BYTES_MAX, CURSORS_MAX, SALVAGE_PROBES_MAX, SNAPSHOT_BYTES_MAX},
@@ -35,11 +35,13 @@ const STEP_MAX: i64 = 8;
 /// `into` could not be written.
 pub(crate) fn salvage(from: &Path, into: &Connection) -> Result<Salvaged, DatabaseError> {
     let mut salvaged = Salvaged::default();
-    let Ok(damaged) = open_reader(from) else { return Ok(salvaged) };
-    // Lets SQLite read a file that is shorter than its header says. Nothing can be written: it is open for reading.
-    if let Err(error) = damaged.pragma_update(None, "writable_schema", true) {
-        tracing::debug!(%error, "a shortened database will not be read");
-    }
+    let damaged = match open_damaged(from) {
+        Ok(damaged) => damaged,
+        Err(error) => {
+            tracing::warn!(%error, "nothing can be read from the damaged journal");
+            return Ok(salvaged);
+        }
+    };
     copy_journal(&damaged, into, &mut salvaged)?;
     let transaction = into.unchecked_transaction()?;
     copy_snapshots(&damaged, into, &mut salvaged)?;
