@@ -31,7 +31,7 @@ const OUTBOX: usize = 64;
 const PUSH_ROWS_MAX: usize = 256;
 
 /// Serves one client until it leaves or misbehaves.
-pub async fn serve(
+pub(crate) async fn serve(
     stream: Stream,
     caller: Caller,
     events: mpsc::Sender<Event>,

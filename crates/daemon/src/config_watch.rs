@@ -7,7 +7,7 @@ use watchkeeper_core::Settings;
 use crate::config::{self, Environment, FILE_NAME, Loaded};
 
 #[derive(Debug)]
-pub struct Configuration {
+pub(crate) struct Configuration {
     path: PathBuf,
     environment: Environment,
     loaded: Loaded,
@@ -17,7 +17,7 @@ pub struct Configuration {
 impl Configuration {
     /// Reads the file in `folder`. A broken one leaves the defaults in force and its error to be shown.
     #[must_use]
-    pub fn load(folder: &std::path::Path) -> Self {
+    pub(crate) fn load(folder: &std::path::Path) -> Self {
         let mut configuration = Self {
             path: folder.join(FILE_NAME),
             environment: Environment::of_process(),
@@ -29,7 +29,7 @@ impl Configuration {
     }
 
     /// Reads the file again; the new settings if they differ.
-    pub fn reload(&mut self) -> Option<Settings> {
+    pub(crate) fn reload(&mut self) -> Option<Settings> {
         match config::load_with(&self.path, &self.environment) {
             Ok(loaded) => {
                 self.error = None;
@@ -46,22 +46,22 @@ impl Configuration {
     }
 
     #[must_use]
-    pub const fn settings(&self) -> &Settings {
+    pub(crate) const fn settings(&self) -> &Settings {
         &self.loaded.settings
     }
 
     #[must_use]
-    pub const fn loaded(&self) -> &Loaded {
+    pub(crate) const fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 
     #[must_use]
-    pub fn error(&self) -> Option<&str> {
+    pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
     #[must_use]
-    pub const fn path(&self) -> &PathBuf {
+    pub(crate) const fn path(&self) -> &PathBuf {
         &self.path
     }
 }

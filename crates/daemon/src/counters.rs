@@ -8,16 +8,16 @@ const MAX_NAMES: usize = 256;
 const MAX_NAME: usize = 80;
 
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     counts: BTreeMap<String, u64>,
 }
 
 impl Counters {
-    pub fn add(&mut self, name: &str) {
+    pub(crate) fn add(&mut self, name: &str) {
         self.add_many(name, 1);
     }
 
-    pub fn add_many(&mut self, name: &str, by: u64) {
+    pub(crate) fn add_many(&mut self, name: &str, by: u64) {
         let name: String = name.chars().take(MAX_NAME).collect();
         let slot = if self.counts.contains_key(&name) || self.counts.len() < MAX_NAMES { name } else { "other".to_owned() };
         let count = self.counts.entry(slot).or_default();
@@ -25,12 +25,12 @@ impl Counters {
     }
 
     #[must_use]
-    pub fn get(&self, name: &str) -> u64 {
+    pub(crate) fn get(&self, name: &str) -> u64 {
         self.counts.get(name).copied().unwrap_or(0)
     }
 
     #[must_use]
-    pub const fn all(&self) -> &BTreeMap<String, u64> {
+    pub(crate) const fn all(&self) -> &BTreeMap<String, u64> {
         &self.counts
     }
 }

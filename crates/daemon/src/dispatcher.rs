@@ -40,9 +40,9 @@ use crate::{
 };
 
 /// Hook connections at once; a further one is closed, and its hook uses the spool.
-pub const HOOK_CONNECTIONS_MAX: usize = 4096;
+pub(crate) const HOOK_CONNECTIONS_MAX: usize = 4096;
 /// Clients of the local interface at once; a further one is closed.
-pub const API_CONNECTIONS_MAX: usize = 256;
+pub(crate) const API_CONNECTIONS_MAX: usize = 256;
 /// Deadlines handled in one turn; more wait for the next, so that a fault in one cannot stop the rest.
 const DEADLINES_A_TURN: usize = 1000;
 /// How often transcripts of sessions at work are looked at although the kernel said nothing (network and overlay file systems

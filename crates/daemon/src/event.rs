@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// Events that wait for the dispatcher; senders wait when it is full, which slows callers down and loses nothing.
-pub const EVENT_QUEUE: usize = 1024;
+pub(crate) const EVENT_QUEUE: usize = 1024;
 
 #[derive(Debug)]
-pub enum Event {
+pub(crate) enum Event {
     HookKnocked(Result<(Stream, Caller), DoorError>),
     ApiKnocked(Result<(Stream, Caller), DoorError>),
     Hook(Box<HookCall>),
@@ -44,7 +44,7 @@ pub enum Event {
 
 /// One hook that waits for its acknowledgement.
 #[derive(Debug)]
-pub struct HookCall {
+pub(crate) struct HookCall {
     pub request: Request,
     pub caller: Caller,
     pub reply: mpsc::Sender<HookReply>,
@@ -52,7 +52,7 @@ pub struct HookCall {
 
 /// What a hook is told. `Wait` is followed by one of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HookReply {
+pub(crate) enum HookReply {
     Taken,
     Wait { ms: u32 },
     Print(String),
@@ -61,7 +61,7 @@ pub enum HookReply {
 
 /// One request of the local interface.
 #[derive(Debug)]
-pub struct ApiCall {
+pub(crate) struct ApiCall {
     pub caller: Caller,
     /// As granted to this connection; `None` before `initialize`.
     pub scope: Option<Scope>,
@@ -70,7 +70,7 @@ pub struct ApiCall {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub value: Value,
     /// By `initialize`.
     pub granted: Option<Scope>,
@@ -80,7 +80,7 @@ pub struct Answer {
 
 /// Wakes subscribers: what they missed they read by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pulse {
+pub(crate) struct Pulse {
     /// Grows with every change of what `status` shows.
     pub revision: u64,
     /// The newest durable row.

@@ -18,7 +18,7 @@ static LOG: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Sends every panic of the process, with its backtrace, to `exceptions.log` in `state`. Panics that a supervisor catches
 /// are written, too.
-pub fn install(state: &Path) {
+pub(crate) fn install(state: &Path) {
     *LOG.lock().unwrap_or_else(PoisonError::into_inner) = Some(state.join("exceptions.log"));
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
@@ -27,7 +27,7 @@ pub fn install(state: &Path) {
 }
 
 /// Writes a failure with its chain of causes.
-pub fn record_error(task: &str, error: &(dyn std::error::Error + 'static)) {
+pub(crate) fn record_error(task: &str, error: &(dyn std::error::Error + 'static)) {
     let mut text = format!("task {task} failed: {error}");
     let mut cause = error.source();
     while let Some(next) = cause {
@@ -38,7 +38,7 @@ pub fn record_error(task: &str, error: &(dyn std::error::Error + 'static)) {
 }
 
 /// Appends one entry. A log that cannot be written must not take the daemon with it.
-pub fn record(entry: &str) {
+pub(crate) fn record(entry: &str) {
     tracing::error!("{entry}");
     let guard = LOG.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(path) = guard.as_ref() else { return };

@@ -28,7 +28,7 @@ const STATE_FILES_MAX: usize = 4096;
 
 /// What came of looking at one transcript.
 #[derive(Debug)]
-pub struct Growth {
+pub(crate) struct Growth {
     pub key: SessionKey,
     pub path: PathBuf,
     pub identity: FileIdentity,
@@ -41,7 +41,7 @@ pub struct Growth {
 
 /// What a state file says.
 #[derive(Debug)]
-pub struct Stated {
+pub(crate) struct Stated {
     pub agent: watchkeeper_core::AgentKind,
     pub path: PathBuf,
     pub content: Option<Vec<u8>>,
@@ -60,7 +60,7 @@ struct Followed {
 }
 
 /// All followed files. Everything blocks only for reads of local files.
-pub struct Follower {
+pub(crate) struct Follower {
     watcher: Option<RecommendedWatcher>,
     /// Folders watched, and how many followed things need each.
     folders: BTreeSet<PathBuf>,
@@ -79,7 +79,7 @@ impl Follower {
     /// `touched` is called from the watcher's own thread with the paths that changed; an empty set means "look at everything",
     /// after the kernel's queue overflowed.
     #[must_use]
-    pub fn new(touched: impl Fn(BTreeSet<PathBuf>) + Send + 'static, cursors: Vec<Cursor>) -> Self {
+    pub(crate) fn new(touched: impl Fn(BTreeSet<PathBuf>) + Send + 'static, cursors: Vec<Cursor>) -> Self {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => touched(BTreeSet::new()),
             Ok(event) if event.kind.is_access() => {}
@@ -97,7 +97,7 @@ impl Follower {
     }
 
     /// Watches a folder for the caller's own purposes.
-    pub fn watch_folder(&mut self, folder: &Path) {
+    pub(crate) fn watch_folder(&mut self, folder: &Path) {
         if self.folders.contains(folder) {
             return;
         }
@@ -112,7 +112,7 @@ impl Follower {
     }
 
     /// Follows the transcript of a session, from where it was left, and its agent's state files. Returns whether it is followed.
-    pub fn follow(&mut self, key: &SessionKey, path: &Path) -> bool {
+    pub(crate) fn follow(&mut self, key: &SessionKey, path: &Path) -> bool {
         let Some(adapter) = watchkeeper_agents::adapter(key.agent) else { return false };
         if let Some(text) = path.to_str() {
             for folder in adapter.state_dirs(text) {
@@ -147,17 +147,17 @@ impl Follower {
     }
 
     /// Stops following; the cursor is the caller's to delete.
-    pub fn unfollow(&mut self, key: &SessionKey) {
+    pub(crate) fn unfollow(&mut self, key: &SessionKey) {
         self.followed.remove(key);
     }
 
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.followed.len()
     }
 
     /// Looks at one session's transcript; `None` when nothing is new.
-    pub fn look(&mut self, key: &SessionKey) -> Option<Growth> {
+    pub(crate) fn look(&mut self, key: &SessionKey) -> Option<Growth> {
         let path = self.followed.get(key)?.path.clone();
         if let Some(folder) = path.parent() {
             self.watch_folder(folder);
@@ -167,18 +167,18 @@ impl Follower {
 
     /// The sessions whose transcripts are among these paths or below a folder among them; all of them for an empty set.
     #[must_use]
-    pub fn sessions_at(&self, touched: &BTreeSet<PathBuf>) -> Vec<SessionKey> {
+    pub(crate) fn sessions_at(&self, touched: &BTreeSet<PathBuf>) -> Vec<SessionKey> {
         let hit = |f: &&Followed| touched.is_empty() || touched.iter().any(|t| f.path.starts_with(t));
         self.followed.values().filter(hit).map(|f| f.key.clone()).collect()
     }
 
     #[must_use]
-    pub fn all_sessions(&self) -> Vec<SessionKey> {
+    pub(crate) fn all_sessions(&self) -> Vec<SessionKey> {
         self.followed.keys().cloned().collect()
     }
 
     /// What the state files among these paths say; all state files for an empty set or when a folder itself was touched.
-    pub fn state_files_at(&mut self, touched: &BTreeSet<PathBuf>) -> Vec<Stated> {
+    pub(crate) fn state_files_at(&mut self, touched: &BTreeSet<PathBuf>) -> Vec<Stated> {
         let folders: Vec<(PathBuf, &'static dyn Adapter)> =
             self.state_folders.iter().map(|(folder, adapter)| (folder.clone(), *adapter)).collect();
         let mut stated = Vec::new();
@@ -194,7 +194,7 @@ impl Follower {
     }
 
     /// What all state files beside a session's transcript say.
-    pub fn state_files_of(&mut self, key: &SessionKey) -> Vec<Stated> {
+    pub(crate) fn state_files_of(&mut self, key: &SessionKey) -> Vec<Stated> {
         let Some(adapter) = watchkeeper_agents::adapter(key.agent) else { return Vec::new() };
         let Some(path) = self.followed.get(key).and_then(|f| f.path.to_str()) else { return Vec::new() };
         let folders = adapter.state_dirs(path);
@@ -210,7 +210,7 @@ impl Follower {
 
     /// How far a session's transcript was read, to be stored.
     #[must_use]
-    pub fn cursor(&self, key: &SessionKey) -> Option<Cursor> {
+    pub(crate) fn cursor(&self, key: &SessionKey) -> Option<Cursor> {
         let followed = self.followed.get(key)?;
         Some(Cursor {
             key: key.clone(),

@@ -23,7 +23,7 @@ const WRITE_WITHIN: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 8 * 1024;
 
 /// Serves one hook from its knock to its leave.
-pub async fn serve(mut stream: Stream, caller: Caller, events: mpsc::Sender<Event>) {
+pub(crate) async fn serve(mut stream: Stream, caller: Caller, events: mpsc::Sender<Event>) {
     let request = match timeout(FRAME_WITHIN, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
         Ok(Err(why)) => {

@@ -23,7 +23,7 @@ pub enum LockError {
 
 /// Held for as long as the daemon runs; released last.
 #[derive(Debug)]
-pub struct InstanceLock {
+pub(crate) struct InstanceLock {
     _file: File,
 }
 
@@ -32,7 +32,7 @@ impl InstanceLock {
     ///
     /// # Errors
     /// `Held` when another daemon keeps it for longer than its teardown may take.
-    pub fn take(run: &Path) -> Result<Self, LockError> {
+    pub(crate) fn take(run: &Path) -> Result<Self, LockError> {
         let path = run.join("daemon.lock");
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true);

@@ -18,11 +18,11 @@ const PROMPT_CHARS: usize = 20_000;
 /// Longest final message, label, title or error text kept, in characters; the rest is cut.
 const TEXT_CHARS: usize = 2_000;
 /// Longest session id accepted, in bytes; longer ones name no session of any known agent.
-pub const SESSION_ID_BYTES: usize = 256;
+pub(crate) const SESSION_ID_BYTES: usize = 256;
 
 /// Who sent a group of observations, when, and under which delivery.
 #[derive(Debug, Clone)]
-pub struct Sender {
+pub(crate) struct Sender {
     pub agent: AgentKind,
     pub namespace: Option<String>,
     /// The session that observations without an id of their own belong to.
@@ -36,7 +36,7 @@ pub struct Sender {
 
 /// Makes the signal of the `index`th observation of one group. `None` when it names no session.
 #[must_use]
-pub fn signal(observation: Observation, index: usize, sender: &Sender, record: RecordPrompts) -> Option<Signal> {
+pub(crate) fn signal(observation: Observation, index: usize, sender: &Sender, record: RecordPrompts) -> Option<Signal> {
     let id = observation.session.or_else(|| sender.session.clone())?;
     if id.is_empty() || id.len() > SESSION_ID_BYTES {
         return None;
@@ -58,7 +58,7 @@ pub fn signal(observation: Observation, index: usize, sender: &Sender, record: R
 /// A delivery id that is the same whenever the same bytes at the same place are read again, so that a transcript read twice
 /// after a crash counts once.
 #[must_use]
-pub fn delivery_of_place(place: &str, identity: (u64, u64), offset: u64) -> DeliveryId {
+pub(crate) fn delivery_of_place(place: &str, identity: (u64, u64), offset: u64) -> DeliveryId {
     let half = |salt: u64| {
         let mut hasher = DefaultHasher::new();
         (salt, place, identity, offset).hash(&mut hasher);

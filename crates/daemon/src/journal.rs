@@ -16,11 +16,11 @@ use watchkeeper_store::{
 };
 
 /// A snapshot is due after so many rows, so that a restart replays few.
-pub const SNAPSHOT_EVERY_ROWS: u64 = 4000;
+pub(crate) const SNAPSHOT_EVERY_ROWS: u64 = 4000;
 
 /// What a row holds, as it is read back.
 #[derive(Debug, Deserialize)]
-pub struct Row {
+pub(crate) struct Row {
     pub input: Input,
     /// What became of it when it changed nothing.
     #[serde(default)]
@@ -40,7 +40,7 @@ struct RowToWrite<'a> {
 
 /// An input with what the core made of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Handled<'a> {
+pub(crate) struct Handled<'a> {
     pub input: &'a Input,
     pub resolved: Option<&'a (SessionKey, Incarnation)>,
     pub verdict: Option<&'a str>,
@@ -48,7 +48,7 @@ pub struct Handled<'a> {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum AppendError {
+pub(crate) enum AppendError {
     /// The writer is gone or refuses this row for good.
     #[error("cannot append to the journal")]
     Submit(#[source] SubmitError),
@@ -58,7 +58,7 @@ pub enum AppendError {
 
 /// Appends rows and knows deliveries.
 #[derive(Debug)]
-pub struct Journal {
+pub(crate) struct Journal {
     writer: JournalWriter,
     deliveries: Deliveries,
     last: Seq,
@@ -69,7 +69,7 @@ pub struct Journal {
 
 impl Journal {
     #[must_use]
-    pub fn new(writer: JournalWriter, deliveries: Deliveries) -> Self {
+    pub(crate) fn new(writer: JournalWriter, deliveries: Deliveries) -> Self {
         Self { last: writer.last_submitted(), writer, deliveries, overflow: VecDeque::new() }
     }
 
@@ -77,7 +77,7 @@ impl Journal {
     ///
     /// # Errors
     /// Only when the row can never be stored.
-    pub fn append(&mut self, handled: Handled<'_>) -> Result<Seq, AppendError> {
+    pub(crate) fn append(&mut self, handled: Handled<'_>) -> Result<Seq, AppendError> {
         let transitions = handled.effects.iter().filter_map(transition).collect();
         let row = RowToWrite { input: handled.input, verdict: handled.verdict, transitions };
         let (kind, key) = name_and_key(&handled.input.body);
@@ -105,7 +105,7 @@ impl Journal {
     }
 
     /// Offers waiting rows to the writer again.
-    pub fn flush_overflow(&mut self) {
+    pub(crate) fn flush_overflow(&mut self) {
         while let Some((seq, entry, urgency)) = self.overflow.pop_front() {
             if let Err(error) = self.writer.submit(seq, entry.clone(), urgency) {
                 if !matches!(error, SubmitError::Full { .. }) {
@@ -120,19 +120,19 @@ impl Journal {
 
     /// Whether hooks should rather use the spool.
     #[must_use]
-    pub fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         !self.overflow.is_empty()
     }
 
     #[must_use]
-    pub const fn last(&self) -> Seq {
+    pub(crate) const fn last(&self) -> Seq {
         self.last
     }
 
     /// Whether this delivery was applied before. An unreadable index answers no: applying a signal twice is harmless, losing
     /// it is not, and the journal's own index still refuses a second row.
     #[must_use]
-    pub fn is_known(&self, delivery: DeliveryId) -> bool {
+    pub(crate) fn is_known(&self, delivery: DeliveryId) -> bool {
         match self.deliveries.known(delivery) {
             Ok(known) => known,
             Err(error) => {
@@ -143,7 +143,7 @@ impl Journal {
     }
 
     /// Stores the core's state as of the last appended row, unless rows are waiting for room.
-    pub fn save_snapshot(&self, core: &watchkeeper_core::Core) {
+    pub(crate) fn save_snapshot(&self, core: &watchkeeper_core::Core) {
         if self.is_behind() {
             return;
         }
@@ -157,26 +157,26 @@ impl Journal {
         }
     }
 
-    pub fn save_cursor(&self, cursor: Cursor) {
+    pub(crate) fn save_cursor(&self, cursor: Cursor) {
         if let Err(error) = self.writer.save_cursor(cursor) {
             tracing::debug!(%error, "a transcript's cursor was not stored; a restart reads it again, once");
         }
     }
 
-    pub fn delete_cursors(&self, key: &SessionKey) {
+    pub(crate) fn delete_cursors(&self, key: &SessionKey) {
         if let Err(error) = self.writer.delete_cursors(key, None) {
             tracing::debug!(%error, "cursors were not deleted");
         }
     }
 
-    pub fn put_fact(&self, name: &'static str, value: Vec<u8>) {
+    pub(crate) fn put_fact(&self, name: &'static str, value: Vec<u8>) {
         if let Err(error) = self.writer.put_fact(name, value) {
             tracing::debug!(%error, name, "a fact was not stored");
         }
     }
 
     /// Ends the writing thread; everything accepted is stored first, within `limit`.
-    pub fn close(self, limit: Duration) {
+    pub(crate) fn close(self, limit: Duration) {
         if let Err(error) = self.writer.close(limit) {
             crate::exceptions::record_error("journal", &error);
         }
@@ -185,23 +185,23 @@ impl Journal {
 
 /// Reads rows for people; cheap to clone, one query at a time.
 #[derive(Debug, Clone)]
-pub struct EventReader(Arc<Mutex<Reader>>);
+pub(crate) struct EventReader(Arc<Mutex<Reader>>);
 
 impl EventReader {
     #[must_use]
-    pub fn new(reader: Reader) -> Self {
+    pub(crate) fn new(reader: Reader) -> Self {
         Self(Arc::new(Mutex::new(reader)))
     }
 
     /// Gives every row's body behind `after` to `apply`; `None` when the journal cannot be read. Blocks.
-    pub fn replay(&self, after: Seq, apply: impl FnMut(Seq, &[u8])) -> Option<watchkeeper_store::Replayed> {
+    pub(crate) fn replay(&self, after: Seq, apply: impl FnMut(Seq, &[u8])) -> Option<watchkeeper_store::Replayed> {
         let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         reader.replay(after, apply).inspect_err(|error| tracing::error!(%error, "cannot read the journal")).ok()
     }
 
     /// At most `limit` rows after `after`; `None` when the journal cannot be read. Blocks for the read.
     #[must_use]
-    pub fn rows(&self, after: u64, session: Option<&SessionKey>, limit: usize) -> Option<Events> {
+    pub(crate) fn rows(&self, after: u64, session: Option<&SessionKey>, limit: usize) -> Option<Events> {
         let asked = u32::try_from(limit).unwrap_or(u32::MAX);
         let query = EventQuery { after: Seq(after), key: session.cloned(), limit: asked };
         let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);

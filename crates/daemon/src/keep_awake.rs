@@ -11,7 +11,7 @@ const KINDS: [Kind; 2] = [Kind::Idle, Kind::LidSwitch];
 
 /// The latest wish; only the latest counts. `verify` changes when the hold is to be looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wish {
+pub(crate) struct Wish {
     pub wanted: bool,
     pub verify: u64,
 }
@@ -23,7 +23,7 @@ enum News {
 }
 
 /// Runs until the wishing side is gone; then everything is let go.
-pub async fn run(mut wishes: watch::Receiver<Wish>, events: mpsc::Sender<Event>) {
+pub(crate) async fn run(mut wishes: watch::Receiver<Wish>, events: mpsc::Sender<Event>) {
     let mut keeper = Keeper::new(Inhibitor::new());
     let mut held_for = false;
     loop {

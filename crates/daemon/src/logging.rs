@@ -12,13 +12,13 @@ const ROTATE_BYTES: u64 = 4 << 20;
 
 /// Keeps the log open.
 #[derive(Debug)]
-pub struct Log;
+pub(crate) struct Log;
 
 /// Sends events of `INFO` and above to `daemon.log` in `state`. A second start in one process keeps the first.
 ///
 /// # Errors
 /// When the file cannot be opened.
-pub fn start(state: &Path) -> io::Result<Log> {
+pub(crate) fn start(state: &Path) -> io::Result<Log> {
     let file = RotatedFile::open(state.join("daemon.log"))?;
     let subscriber = tracing_subscriber::fmt()
         .with_writer(file)

@@ -16,7 +16,7 @@ const OWN: [&str; 2] = ["watchkeeper-hook", "watchkeeper"];
 /// Samples the trees of a session's processes. Blocks for one pass over the process table. `young_since`: list children that
 /// started after this.
 #[must_use]
-pub fn look(session: &SessionView, young_since: Option<Boot>) -> ProbeAnswer {
+pub(crate) fn look(session: &SessionView, young_since: Option<Boot>) -> ProbeAnswer {
     let roots: Vec<Root> =
         session.processes.iter().map(|process| Root { process: *process, young_since }).collect();
     let mut answer = ProbeAnswer::default();

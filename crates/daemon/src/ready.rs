@@ -2,7 +2,7 @@
 
 /// Does nothing where no service manager asked for it.
 #[cfg(unix)]
-pub fn tell() {
+pub(crate) fn tell() {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let sent = std::os::unix::net::UnixDatagram::unbound().and_then(|socket| {
         let name = address.as_encoded_bytes();

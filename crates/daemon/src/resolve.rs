@@ -10,7 +10,7 @@ use watchkeeper_os::process::{
 
 /// What became of the search for an agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Resolution {
+pub(crate) enum Resolution {
     Found(AgentProcess),
     /// Nobody among the ancestors is the agent; never guessed instead.
     NotFound { why: String },
@@ -18,7 +18,7 @@ pub enum Resolution {
 
 impl Resolution {
     #[must_use]
-    pub fn process(&self) -> Option<AgentProcess> {
+    pub(crate) fn process(&self) -> Option<AgentProcess> {
         match self {
             Self::Found(process) => Some(*process),
             Self::NotFound { .. } => None,
@@ -29,7 +29,7 @@ impl Resolution {
 /// Walks up from `pid`, which must still live: while its hook waits for us, it does. Blocks for a few reads of kernel
 /// tables.
 #[must_use]
-pub fn agent_above(kind: AgentKind, pid: Option<u32>) -> Resolution {
+pub(crate) fn agent_above(kind: AgentKind, pid: Option<u32>) -> Resolution {
     let Some(pid) = pid else { return not_found("the system does not name the caller") };
     let Some(adapter) = watchkeeper_agents::adapter(kind) else {
         return not_found("this kind of agent has no process rules");
@@ -46,7 +46,7 @@ pub fn agent_above(kind: AgentKind, pid: Option<u32>) -> Resolution {
 
 /// The nearest ancestor of `pid` that is any known agent.
 #[must_use]
-pub fn any_agent_above(pid: u32) -> Option<(AgentKind, ProcessRef)> {
+pub(crate) fn any_agent_above(pid: u32) -> Option<(AgentKind, ProcessRef)> {
     let chain = chain_of(pid);
     let infos = infos(&chain);
     let found = AgentKind::ALL.into_iter().filter_map(|kind| {
@@ -62,7 +62,7 @@ pub fn any_agent_above(pid: u32) -> Option<(AgentKind, ProcessRef)> {
 
 /// A process that a caller names. It counts as declared unless it is an ancestor of the caller.
 #[must_use]
-pub fn declared(pid: u32, caller: Option<u32>) -> Resolution {
+pub(crate) fn declared(pid: u32, caller: Option<u32>) -> Resolution {
     match identity::identify(pid) {
         Probe::Yes(process) => {
             let above = caller.is_some_and(|caller| chain_of(caller).rows.iter().any(|row| row.pid == pid));

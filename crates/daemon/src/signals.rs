@@ -2,7 +2,7 @@
 
 /// Why the daemon is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopSignal {
+pub(crate) enum StopSignal {
     Terminate,
     Interrupt,
 }
@@ -15,7 +15,7 @@ mod platform {
 
     /// Listens for TERM and INT; swallows HUP, since a daemon without a terminal has nobody to hang up.
     #[derive(Debug)]
-    pub struct StopSignals {
+    pub(crate) struct StopSignals {
         terminate: Signal,
         interrupt: Signal,
         hangup: Signal,
@@ -24,7 +24,7 @@ mod platform {
     impl StopSignals {
         /// # Errors
         /// When the runtime cannot register a handler.
-        pub fn new() -> io::Result<Self> {
+        pub(crate) fn new() -> io::Result<Self> {
             Ok(Self {
                 terminate: signal(SignalKind::terminate())?,
                 interrupt: signal(SignalKind::interrupt())?,
@@ -33,7 +33,7 @@ mod platform {
         }
 
         /// The next request to stop. Cancellation safe.
-        pub async fn next(&mut self) -> StopSignal {
+        pub(crate) async fn next(&mut self) -> StopSignal {
             loop {
                 tokio::select! {
                     _ = self.terminate.recv() => return StopSignal::Terminate,
@@ -77,4 +77,4 @@ mod platform {
     }
 }
 
-pub use platform::StopSignals;
+pub(crate) use platform::StopSignals;

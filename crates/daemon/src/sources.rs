@@ -29,14 +29,14 @@ const TOUCHED_MAX: usize = 4096;
 /// Paths that changed, from the file watcher's thread to the dispatcher. Merging loses nothing: a path is looked at as it is
 /// when its turn comes.
 #[derive(Debug, Default)]
-pub struct Touched {
+pub(crate) struct Touched {
     paths: Mutex<(BTreeSet<PathBuf>, bool)>,
     some: Notify,
 }
 
 impl Touched {
     /// Adds paths; an empty set means everything.
-    pub fn add(&self, paths: BTreeSet<PathBuf>) {
+    pub(crate) fn add(&self, paths: BTreeSet<PathBuf>) {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         let everything = paths.is_empty() || known.0.len() + paths.len() > TOUCHED_MAX;
         known.1 |= everything;
@@ -64,7 +64,7 @@ impl Touched {
 
 /// Everything that can wake the dispatcher.
 #[derive(Debug)]
-pub struct Sources {
+pub(crate) struct Sources {
     pub queue: mpsc::Receiver<Event>,
     pub hook_door: Listener,
     pub api_door: Listener,
@@ -77,14 +77,14 @@ pub struct Sources {
 
 /// When the dispatcher wants to be woken without anything happening.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Alarms {
+pub(crate) struct Alarms {
     pub deadline: Option<Instant>,
     pub reconcile: Option<Instant>,
 }
 
 impl Sources {
     /// The next event. Cancellation safe. With no alarm set and nobody calling, it sleeps for ever.
-    pub async fn next(&mut self, alarms: Alarms) -> Event {
+    pub(crate) async fn next(&mut self, alarms: Alarms) -> Event {
         if self.paused_until.is_some_and(|until| until <= Instant::now()) {
             self.paused_until = None;
         }

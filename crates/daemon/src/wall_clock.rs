@@ -12,7 +12,7 @@ const STEP_MS: i64 = 2_000;
 const AHEAD_MS: i64 = 1_000;
 
 #[derive(Debug, Default)]
-pub struct WallClock {
+pub(crate) struct WallClock {
     /// Wall minus boot time in milliseconds at the last look.
     offset_ms: Option<i64>,
     /// When the last step was seen.
@@ -21,7 +21,7 @@ pub struct WallClock {
 
 impl WallClock {
     /// Looks at the clocks; to be called with every `Now` that is read. Returns the step in milliseconds if there was one.
-    pub fn observe(&mut self, now: &Now) -> Option<i64> {
+    pub(crate) fn observe(&mut self, now: &Now) -> Option<i64> {
         let offset = now.wall.0.saturating_sub(i64::try_from(now.boot.0 / 1_000_000).unwrap_or(i64::MAX));
         let before = self.offset_ms.replace(offset)?;
         let step = offset.saturating_sub(before);
@@ -34,7 +34,7 @@ impl WallClock {
 
     /// The stamp of a wall time, or `None` when it cannot be placed: written before a step, or by a clock ahead of ours.
     #[must_use]
-    pub fn stamp(&self, now: &Now, wall: Wall) -> Option<Stamp> {
+    pub(crate) fn stamp(&self, now: &Now, wall: Wall) -> Option<Stamp> {
         if wall.0 > now.wall.0.saturating_add(AHEAD_MS) {
             return None;
         }

@@ -10,13 +10,13 @@ mod windows;
 #[cfg(windows)]
 use windows as platform;
 
-pub use platform::{Listener, Stream};
+pub(crate) use platform::{Listener, Stream};
 
 use std::{io, path::PathBuf};
 
 /// The process at the other end, as the kernel names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// `None` when the system does not tell or it is gone already.
     pub pid: Option<u32>,
 }

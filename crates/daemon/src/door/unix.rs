@@ -8,10 +8,10 @@ use std::{
 
 use super::{Caller, DoorError};
 
-pub type Stream = tokio::net::UnixStream;
+pub(crate) type Stream = tokio::net::UnixStream;
 
 #[derive(Debug)]
-pub struct Listener {
+pub(crate) struct Listener {
     socket: tokio::net::UnixListener,
     path: PathBuf,
     /// Device and inode of our socket, to know later whether the path is still ours.
@@ -24,7 +24,7 @@ impl Listener {
     ///
     /// # Errors
     /// `Listen` when the folder is missing, not ours, or the path too long for a socket.
-    pub fn bind(path: &Path) -> Result<Self, DoorError> {
+    pub(crate) fn bind(path: &Path) -> Result<Self, DoorError> {
         let listen = |source| DoorError::Listen { path: path.to_owned(), source };
         match std::fs::remove_file(path) {
             Ok(()) => {}
@@ -46,7 +46,7 @@ impl Listener {
     ///
     /// # Errors
     /// `Stranger` for another user's process (the connection is closed), `Accept` for trouble of the socket itself.
-    pub async fn accept(&self) -> Result<(Stream, Caller), DoorError> {
+    pub(crate) async fn accept(&self) -> Result<(Stream, Caller), DoorError> {
         let accept = |source| DoorError::Accept { path: self.path.clone(), source };
         let (stream, _) = self.socket.accept().await.map_err(accept)?;
         let peer = stream.peer_cred().map_err(accept)?;
@@ -59,12 +59,12 @@ impl Listener {
 
     /// Whether the path still leads to this socket: somebody may have put another in its place.
     #[must_use]
-    pub fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         std::fs::metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.identity)
     }
 
     /// Stops listening and removes the path if it is still ours.
-    pub fn close(self) {
+    pub(crate) fn close(self) {
         if self.is_ours() {
             _ = std::fs::remove_file(&self.path); // a leftover is replaced by the next bind
         }

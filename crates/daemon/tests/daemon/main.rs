@@ -1,0 +1,159 @@
+//! The daemon over its real sockets: what is acknowledged is remembered, what is hostile is counted and survived.
+
+#![cfg(unix)]
+
+mod rig;
+
+use serde_json::json;
+use std::{io::Write as _, os::unix::net::UnixStream};
+use watchkeeper_api::{
+    client::ClientError,
+    method::{
+        Explain, ExplainParams, GetEvents, EventsParams, HoldTake, HoldTakeParams, SessionStart, SessionStartParams,
+        ConfigSet, ConfigSetParams,
+    },
+};
+use watchkeeper_core::AgentKind;
+use watchkeeper_frame::spool::Spool;
+
+use rig::{Daemon, frame, payload, raw_frame, send, tell, until};
+
+fn prompt(text: &str) -> serde_json::Value {
+    json!({ "prompt": text, "prompt_id": format!("turn-{text}") })
+}
+
+#[test]
+fn a_turn_is_known_explained_and_survives_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(home.path());
+    tell(&daemon, 1, "s", "SessionStart", json!({ "source": "startup" }));
+    assert_eq!(daemon.state_of("s"), Some("idle"));
+    tell(&daemon, 2, "s", "UserPromptSubmit", prompt("a"));
+    assert_eq!(daemon.state_of("s"), Some("working"));
+    let explained = daemon.client().call::<Explain>(&ExplainParams { session: "s".into() }).unwrap();
+    assert!(explained.evidence.len() >= 2, "{explained:?}");
+    daemon.stop();
+
+    let daemon = Daemon::start(home.path());
+    assert_eq!(daemon.state_of("s"), Some("working"), "the journal remembers");
+    tell(&daemon, 3, "s", "Stop", json!({ "stop_hook_active": false, "background_tasks": [], "prompt_id": "turn-a" }));
+    assert_eq!(daemon.state_of("s"), Some("idle"));
+    let events = daemon.client().call::<GetEvents>(&EventsParams::default()).unwrap();
+    let stops = events.rows.iter().filter(|row| row.what == "stop").count();
+    assert_eq!(stops, 1, "{:?}", events.rows.iter().map(|r| &r.what).collect::<Vec<_>>());
+    daemon.stop();
+}
+
+#[test]
+fn a_delivery_counts_once_by_socket_and_by_spool() {
+    let home = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(home.path());
+    let start = frame(7, "UserPromptSubmit", &payload("s", "UserPromptSubmit", prompt("a")));
+    assert_eq!(send(&daemon.place, &start).as_deref(), Some("Taken"));
+    assert_eq!(send(&daemon.place, &start).as_deref(), Some("Taken"));
+    let spool = Spool::at(daemon.place.spool());
+    spool.write(&start).unwrap();
+    until("the spool is drained", || spool.drain_order(0).unwrap().files.is_empty().then_some(()));
+    let events = daemon.client().call::<GetEvents>(&EventsParams::default()).unwrap();
+    assert_eq!(events.rows.iter().filter(|row| row.what == "start").count(), 1);
+    daemon.stop();
+}
+
+#[test]
+fn what_the_spool_holds_is_heard_in_order_before_the_doors_open() {
+    let home = tempfile::tempdir().unwrap();
+    let place = watchkeeper_daemon::Place::of_home(home.path());
+    let spool = Spool::at(place.spool());
+    for (delivery, event, more) in [
+        (11, "SessionStart", json!({ "source": "startup" })),
+        (12, "UserPromptSubmit", prompt("a")),
+        (13, "SessionEnd", json!({ "reason": "other" })),
+    ] {
+        spool.write(&frame(delivery, event, &payload("gone", event, more))).unwrap();
+    }
+    std::fs::write(place.spool().join(spool.drain_order(0).unwrap().files[0].file_name().unwrap()), b"torn").unwrap();
+    let daemon = Daemon::start(home.path());
+    until("the session is reported ended", || (daemon.state_of("gone") == Some("ended")).then_some(()));
+    let session = daemon.status().sessions.into_iter().find(|s| s.id == "gone").unwrap();
+    assert_eq!(session.ended.as_deref(), Some("reported"));
+    assert_eq!(daemon.counter("spool.bad"), 1);
+    daemon.stop();
+}
+
+#[test]
+fn hostile_input_is_counted_and_survived() {
+    let home = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(home.path());
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    let huge = vec![b'x'; watchkeeper_frame::wire::PAYLOAD_MAX_BYTES];
+    for (n, (agent, event, bytes)) in [
+        ("claude", "Stop", &b""[..]),
+        ("claude", "Stop", b"{"),
+        ("claude", "Stop", b"\xff\xfe\x00"),
+        ("claude", "Stop", deep.as_bytes()),
+        ("claude", "Stop", &huge),
+        ("nobody", "Stop", b"{}"),
+        ("claude", "NeverHeardOf", br#"{"session_id":"s","hook_event_name":"NeverHeardOf"}"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = send(&daemon.place, &raw_frame(100 + n as u128, agent, event, bytes));
+        assert_eq!(answer.as_deref(), Some("Taken"), "{agent} {event}: the agent is never disturbed");
+    }
+    assert_eq!(daemon.counter("hook.unknown_agent"), 1);
+    // Half a frame, a frame that is none, and silence.
+    let whole = frame(9, "Stop", &payload("s", "Stop", json!({})));
+    UnixStream::connect(daemon.place.hook_socket()).unwrap().write_all(&whole[..20]).unwrap();
+    assert_eq!(send(&daemon.place, &[b'?'; 600]).as_deref(), Some("Refused(Malformed)"));
+    let silent: Vec<UnixStream> =
+        (0..500).map(|_| UnixStream::connect(daemon.place.hook_socket()).unwrap()).collect();
+    tell(&daemon, 200, "s", "UserPromptSubmit", prompt("among the silent"));
+    assert_eq!(daemon.state_of("s"), Some("working"));
+    drop(silent);
+    until("half a frame is counted", || (daemon.counter("hook.half_frame") == 1).then_some(()));
+    until("the silent are counted", || (daemon.counter("hook.said_nothing") >= 500).then_some(()));
+    daemon.stop();
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_a_stolen_socket_is_mended() {
+    let home = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(home.path());
+    let second = watchkeeper_daemon::run(daemon.place.clone(), true);
+    assert!(second.unwrap_err().is_already_running());
+    std::fs::remove_file(daemon.place.hook_socket()).unwrap();
+    until("the hook socket is there again", || daemon.place.hook_socket().exists().then_some(()));
+    tell(&daemon, 1, "s", "UserPromptSubmit", prompt("a"));
+    assert_eq!(daemon.counter("door.stolen"), 1);
+    daemon.stop();
+}
+
+#[test]
+fn the_manual_interface_starts_holds_and_configures() {
+    let home = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(home.path());
+    let started = daemon
+        .client()
+        .call::<SessionStart>(&SessionStartParams {
+            agent: AgentKind::Mcp,
+            namespace: Some("n".into()),
+            id: None,
+            prompt: Some("p".into()),
+            title: None,
+            cwd: None,
+            transcript: None,
+            pid: Some(std::process::id()),
+        })
+        .unwrap();
+    assert_eq!(started.incarnation, Some(1));
+    let session = daemon.status().sessions.remove(0);
+    assert!(session.watched && session.pid == Some(std::process::id()), "{session:?}");
+    let hold = HoldTakeParams { id: None, owner: "me".into(), reason: "a download".into(), length_s: Some(60) };
+    let hold = daemon.client().call::<HoldTake>(&hold).unwrap();
+    assert_eq!(hold.length_s, 60);
+    let bad = ConfigSetParams { key: "keep_awke".into(), value: "busy".into() };
+    let Err(ClientError::Remote { failure, .. }) = daemon.client().call::<ConfigSet>(&bad) else { panic!("a bad key is refused") };
+    assert!(failure.message.contains("keep_awake"), "{failure}");
+    daemon.stop();
+}
