@@ -1,0 +1,303 @@
+//! `install` and `uninstall`: shows what would change, asks once, does it, says what it did.
+
+use std::{
+    env,
+    fmt::Write as _,
+    io::{self, IsTerminal, Write as _},
+};
+
+use clap::Args;
+use serde_json::json;
+use watchkeeper_agents::install::{HOOK_PROGRAM, Timeouts};
+use watchkeeper_core::AgentKind;
+use watchkeeper_frame::place::user_home;
+
+use crate::{
+    app::{App, Outcome},
+    complaint::Complaint,
+    exit,
+    install::{Action, Change, Context, Plan, Report, apply, plan, plan_uninstall},
+    instance::InstanceKind,
+    output::{Terminal, style},
+};
+
+/// Longest answer read from a person.
+const ANSWER_BYTES_MAX: u64 = 64;
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// Only these; every agent that is found when left out
+    agents: Vec<AgentKind>,
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UninstallArgs {
+    /// Only these; all when left out
+    agents: Vec<AgentKind>,
+    /// Do it without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// How far a plan is to be carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Consent {
+    Given,
+    Ask,
+    /// Nothing is to be changed.
+    Withheld,
+}
+
+pub(super) fn install(app: &App, args: &InstallArgs) -> Outcome {
+    let context = context(app, &args.agents)?;
+    let plan = planned(&context)?;
+    carry_out(app, &context, plan, consent(args.yes, args.dry_run))
+}
+
+pub(super) fn uninstall(app: &App, args: &UninstallArgs) -> Outcome {
+    let context = context(app, &args.agents)?;
+    let plan = plan_uninstall(&context);
+    carry_out(app, &context, plan, consent(args.yes, args.dry_run))
+}
+
+/// For `up`: offers the hooks that are missing; what cannot be done is said and is no failure of `up`.
+pub(super) fn offer(app: &App, yes: bool) -> Result<(), Complaint> {
+    let context = context(app, &[])?;
+    let plan = planned(&context)?;
+    if plan.agents.is_empty() {
+        return app.print_line(
+            "No coding agent found that Watchkeeper knows; `watchkeeper install` looks again.\n",
+        );
+    }
+    if !plan.changes_anything() && plan.refusals().next().is_none() {
+        return Ok(());
+    }
+    if !yes && !can_ask() {
+        let found: Vec<&str> = plan.agents.iter().map(|agent| agent.agent.name()).collect();
+        let line = format!(
+            "Not wired up yet: {}. Run `watchkeeper install` to see the changes and agree to them.\n",
+            found.join(", ")
+        );
+        return app.print_line(&line);
+    }
+    carry_out(app, &context, plan, if yes { Consent::Given } else { Consent::Ask })?;
+    app.print_line("")
+}
+
+const fn consent(yes: bool, dry_run: bool) -> Consent {
+    match (yes, dry_run) {
+        (_, true) => Consent::Withheld,
+        (true, false) => Consent::Given,
+        (false, false) => Consent::Ask,
+    }
+}
+
+/// What the installers are told about this machine and instance.
+pub(super) fn context(app: &App, only: &[AgentKind]) -> Result<Context, Complaint> {
+    let what = "cannot look at the agents' hooks";
+    let text = |path: &std::path::Path| {
+        path.to_str().map(str::to_owned).ok_or_else(|| {
+            Complaint::new(what).because(format!(
+                "the path {} is not UTF-8, so it cannot stand in an agent's configuration",
+                path.display()
+            ))
+        })
+    };
+    let place = &app.instance.place;
+    let instance = match &app.instance.kind {
+        InstanceKind::Default => watchkeeper_agents::install::Instance::Default,
+        InstanceKind::Private(home) => watchkeeper_agents::install::Instance::Home(text(home)?),
+        InstanceKind::Moved => watchkeeper_agents::install::Instance::Dirs {
+            run: text(&place.run)?,
+            state: text(&place.state)?,
+            config: Some(text(&place.config)?),
+        },
+    };
+    // The agents find their files by the environment's home, whatever the user database says.
+    let home =
+        env::var_os(if cfg!(windows) { "USERPROFILE" } else { "HOME" }).filter(|home| !home.is_empty());
+    let home = match home {
+        Some(home) => home.into(),
+        None => user_home().map_err(|error| Complaint::new(what).caused_by(&error))?,
+    };
+    let program = env::current_exe().map_err(|error| Complaint::new(what).caused_by(&error))?;
+    let hook = program.with_file_name(format!("{HOOK_PROGRAM}{}", env::consts::EXE_SUFFIX));
+    Ok(Context {
+        home,
+        path: env::var_os("PATH"),
+        variables: Context::agent_variables(),
+        state: place.state.clone(),
+        hook_program: hook,
+        instance,
+        timeouts: Timeouts::default(),
+        only: (!only.is_empty()).then(|| only.to_vec()),
+    })
+}
+
+fn planned(context: &Context) -> Result<Plan, Complaint> {
+    plan(context).map_err(|error| {
+        Complaint::new("cannot wire up the agents")
+            .caused_by(&error)
+            .todo("Build both programs (`cargo build --release -p watchkeeper -p watchkeeper-hook`), or install both.")
+    })
+}
+
+fn carry_out(app: &App, context: &Context, plan: Plan, consent: Consent) -> Outcome {
+    if !app.json {
+        app.print(&shown(&plan, &app.terminal))?;
+    }
+    let changes = plan.changes_anything();
+    let agreed = match consent {
+        Consent::Given => changes,
+        Consent::Withheld => false,
+        Consent::Ask if !changes => false,
+        Consent::Ask if can_ask() && !app.json => ask(app, &plan)?,
+        Consent::Ask => {
+            return Err(Complaint::new("nothing was changed")
+                .because("there is no terminal to ask on")
+                .todo("Run it again with `--yes`, or with `--dry-run` to see the changes only.")
+                .exit(exit::USAGE));
+        }
+    };
+    let refused = plan.refusals().next().is_some();
+    if !agreed && (consent == Consent::Withheld || !changes || refused) {
+        if app.json {
+            app.print_json(&planned_json(&plan))?;
+        }
+        return Ok(if refused { exit::FAILED } else { exit::SUCCESS });
+    }
+    if !agreed {
+        app.print_line("Nothing was changed.")?;
+        return Ok(exit::SUCCESS);
+    }
+    let action = plan.action;
+    let report = apply(context, plan).map_err(|error| Complaint::new("nothing was changed").caused_by(&error))?;
+    if app.json {
+        app.print_json(&report_json(&report))?;
+    } else {
+        app.print(&report_text(&report, action, &app.terminal))?;
+    }
+    Ok(if report.failed.is_empty() { exit::SUCCESS } else { exit::FAILED })
+}
+
+/// The changes as a diff, what is left alone, what the person must know.
+fn shown(plan: &Plan, terminal: &Terminal) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let mut line = |line: &str| _ = writeln!(text, "{line}");
+    for agent in &plan.agents {
+        let name = terminal.paint(style::STRONG, agent.agent.name());
+        let unchanged = agent.files.iter().all(|file| matches!(file.outcome, Ok(Change::None)));
+        if unchanged {
+            line(&match plan.action {
+                Action::Install => format!("{name}: wired up already"),
+                Action::Uninstall => format!("{name}: nothing of Watchkeeper's there"),
+            });
+            continue;
+        }
+        line(&format!("{name}:"));
+        for file in &agent.files {
+            match &file.outcome {
+                Ok(Change::None) => {}
+                Ok(Change::Write(_) | Change::Delete) => {
+                    file.diff().lines().for_each(|diff| line(&format!("  {}", painted(diff, terminal))));
+                }
+                Err(error) => {
+                    line(&format!("  {} {error}", terminal.paint(style::BAD, "left alone:")));
+                    line(&format!("  do: {}", error.advice()));
+                }
+            }
+        }
+        agent.notes.iter().for_each(|note| line(&format!("  note: {note}")));
+    }
+    if plan.agents.is_empty() {
+        line("No coding agent found that Watchkeeper knows.");
+    }
+    text
+}
+
+fn painted(diff: &str, terminal: &Terminal) -> String {
+    match diff.as_bytes().first() {
+        Some(b'+') => terminal.paint(style::ADDED, diff),
+        Some(b'-') => terminal.paint(style::REMOVED, diff),
+        Some(b'@') => terminal.paint(style::DIM, diff),
+        _ => diff.into(),
+    }
+}
+
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+fn ask(app: &App, plan: &Plan) -> Result<bool, Complaint> {
+    let question = match plan.action {
+        Action::Install => "Make these changes? Each file is backed up first. [y/N] ",
+        Action::Uninstall => "Take these out? Each file is backed up first. [y/N] ",
+    };
+    app.print(question)?;
+    let mut answer = String::new();
+    let read = io::BufRead::read_line(&mut io::Read::take(io::stdin().lock(), ANSWER_BYTES_MAX), &mut answer);
+    read.map_err(|error| Complaint::new("cannot read the answer").caused_by(&error))?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+fn report_text(report: &Report, action: Action, terminal: &Terminal) -> String {
+    let mut text = String::new();
+    for done in &report.done {
+        let what = if done.removed { "removed" } else { "wrote" };
+        let backup = done.backup.as_ref().map(|backup| format!(" (before: {})", backup.display()));
+        // Writing to a string cannot fail, here and below.
+        _ = writeln!(text, "{what} {}{}", done.path.display(), backup.unwrap_or_default());
+    }
+    for (agent, error) in &report.failed {
+        _ = writeln!(text, "{} {agent}: {error}", terminal.paint(style::BAD, "failed:"));
+        let mut source = std::error::Error::source(error);
+        while let Some(cause) = source {
+            _ = writeln!(text, "  why: {cause}");
+            source = cause.source();
+        }
+        _ = writeln!(text, "  do:  {}", error.advice());
+    }
+    if report.failed.is_empty() && action == Action::Install {
+        text.push_str("Sessions that run already take no notice until they are started again.\n");
+    }
+    text
+}
+
+fn planned_json(plan: &Plan) -> serde_json::Value {
+    let files = plan.agents.iter().flat_map(|agent| {
+        agent.files.iter().map(|file| match &file.outcome {
+            Ok(change) => json!({
+                "agent": agent.agent.name(), "path": file.path, "diff": file.diff(),
+                "change": match change { Change::None => "none", Change::Write(_) => "write", Change::Delete => "delete" },
+            }),
+            Err(error) => json!({
+                "agent": agent.agent.name(), "path": file.path, "change": "refused",
+                "why": error.to_string(), "do": error.advice(),
+            }),
+        })
+    });
+    json!({"planned": files.collect::<Vec<_>>(), "absent": plan.absent})
+}
+
+fn report_json(report: &Report) -> serde_json::Value {
+    let done = report.done.iter().map(|done| {
+        json!({"agent": done.agent.name(), "path": done.path, "removed": done.removed, "backup": done.backup})
+    });
+    let failed = report
+        .failed
+        .iter()
+        .map(|(agent, error)| json!({"agent": agent.name(), "why": error.to_string(), "do": error.advice()}));
+    json!({
+        "changed": done.collect::<Vec<_>>(), "unchanged": report.unchanged, "failed": failed.collect::<Vec<_>>(),
+    })
+}
