@@ -8,9 +8,9 @@ use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope, Status, Time,
     method::{
         Acknowledged, CheckLevel, ConfigPath, ConfigValue, ConfigValues, DaemonStatus, Doctor,
-        EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, Events, EventsParams, EvidenceRow, Explained, Hold, HoldReleaseParams,
-        HoldTakeParams, Holds, Initialized, JournalState, KeyChange, Left, PlacePaths, Released,
-        SessionStartParams, SettingSource, Subscribed, WatchCoverage, Why,
+        EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, Events, EventsParams, EvidenceRow, Explained, Hold,
+        HoldReleaseParams, HoldTakeParams, Holds, Initialized, JournalState, KeyChange, Left, PlacePaths,
+        Released, SessionStartParams, SettingSource, Subscribed, WatchCoverage, Why,
     },
     rpc::PROTOCOL,
     select::select,
@@ -18,9 +18,7 @@ use watchkeeper_api::{
 use watchkeeper_core::{
     DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody,
     settings::KeepAwake,
-    signal::{
-        Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread,
-    },
+    signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
     view::{SessionView, ShownState},
 };
 use watchkeeper_os::clock;
@@ -49,7 +47,8 @@ impl Dispatcher {
         let ApiCall { caller, scope, call, reply } = asked;
         self.counters.add("api.calls");
         if self.journal.is_behind() && call.scope() == Scope::Machine {
-            let failure = Failure::new(ErrorCode::Busy, "the journal is behind").with_hint("Try again in a moment.");
+            let failure =
+                Failure::new(ErrorCode::Busy, "the journal is behind").with_hint("Try again in a moment.");
             _ = reply.send(Err(failure)); // the caller may have left
             return;
         }
@@ -102,7 +101,8 @@ impl Dispatcher {
                 return self.say(&params.session, SignalBody::Activity { what: Activity::Manual }, reply);
             }
             Call::SessionSoftlock(params) => {
-                let body = SignalBody::SoftLocked { reason: cut(&params.reason), subject: LockSubject::Session };
+                let body =
+                    SignalBody::SoftLocked { reason: cut(&params.reason), subject: LockSubject::Session };
                 return self.say(&params.session, body, reply);
             }
             Call::SessionClearSoftlock(params) => {
@@ -134,8 +134,10 @@ impl Dispatcher {
     /// The session of the agent that a caller runs in.
     fn own_session(&self, pid: Option<u32>) -> OwnSession {
         let (_, process): (_, ProcessRef) = pid.and_then(resolve::any_agent_above)?;
-        let sessions: Vec<SessionKey> = self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).collect();
-        let live = sessions.iter().find(|k| self.core.session(k).is_some_and(|s| s.state != ShownState::Ended));
+        let sessions: Vec<SessionKey> =
+            self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).collect();
+        let live =
+            sessions.iter().find(|k| self.core.session(k).is_some_and(|s| s.state != ShownState::Ended));
         live.or(sessions.first()).cloned()
     }
 
@@ -178,8 +180,13 @@ impl Dispatcher {
     }
 
     fn find(&self, selector: &str, own: Option<&OwnSession>) -> Result<SessionKey, Failure> {
-        let keys: Vec<SessionKey> =
-            self.core.sessions().into_iter().map(|s| s.key).filter(|k| own.is_none_or(|o| o.as_ref() == Some(k))).collect();
+        let keys: Vec<SessionKey> = self
+            .core
+            .sessions()
+            .into_iter()
+            .map(|s| s.key)
+            .filter(|k| own.is_none_or(|o| o.as_ref() == Some(k)))
+            .collect();
         select(selector, &keys).map_err(Failure::from)
     }
 
@@ -259,7 +266,9 @@ impl Dispatcher {
         let overridden = self.configuration.loaded().source(&change.key) == SettingSource::Environment;
         let note = match (self.configuration.error(), overridden) {
             (Some(error), _) => Some(format!("not in force: {error}")),
-            (None, true) => Some("not in force: an environment variable of the daemon says otherwise".to_owned()),
+            (None, true) => {
+                Some("not in force: an environment variable of the daemon says otherwise".to_owned())
+            }
             (None, false) => None,
         };
         value(&KeyChange { key: change.key, before: change.before, after: change.after, note })
@@ -307,9 +316,17 @@ impl Dispatcher {
 
     fn what_is_left(&self) -> Vec<String> {
         let mut left: Vec<String> = Vec::new();
-        let live = self.core.sessions().into_iter().filter(|s| !matches!(s.state, ShownState::Ended | ShownState::Idle));
+        let live = self
+            .core
+            .sessions()
+            .into_iter()
+            .filter(|s| !matches!(s.state, ShownState::Ended | ShownState::Idle));
         for session in live {
-            left.push(format!("{} goes on {}; its state is taken up again by the next start", session.key, session.state.name()));
+            left.push(format!(
+                "{} goes on {}; its state is taken up again by the next start",
+                session.key,
+                session.state.name()
+            ));
         }
         if self.core.machine().awake {
             left.push("the machine is no longer kept awake".to_owned());
@@ -329,7 +346,8 @@ impl Dispatcher {
         let length = params.length_s.map_or(max, Duration::from_secs).min(max);
         let id = params.id.map_or_else(fresh_id, |id| cut(&id));
         if self.leases.len() >= HOLDS_MAX && !self.leases.contains_key(&id) {
-            _ = reply.send(Err(Failure::new(ErrorCode::Busy, format!("there are {HOLDS_MAX} holds already")))); // may have left
+            _ = reply
+                .send(Err(Failure::new(ErrorCode::Busy, format!("there are {HOLDS_MAX} holds already")))); // may have left
             return;
         }
         let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
@@ -342,7 +360,12 @@ impl Dispatcher {
             length_s: length.as_secs(),
         };
         self.leases.insert(id.clone(), hold.clone());
-        _ = self.apply(InputBody::LeaseTaken { id, owner: hold.owner.clone(), reason: hold.reason.clone(), length });
+        _ = self.apply(InputBody::LeaseTaken {
+            id,
+            owner: hold.owner.clone(),
+            reason: hold.reason.clone(),
+            length,
+        });
         self.acknowledge(Ack::Api { reply, answer: Box::new(move |_| value(&hold)) });
     }
 
@@ -356,9 +379,12 @@ impl Dispatcher {
         let ambiguous = !params.all && wanted.len() > 1;
         if ambiguous || (params.id.is_some() && wanted.is_empty()) {
             let what = if ambiguous { "names several holds" } else { "names no hold" };
-            let failure = Failure::new(ErrorCode::UnknownHold, format!("'{}' {what}", params.id.as_deref().unwrap_or("")))
-                .with_hint("`watchkeeper release --all` lets all of them go.")
-                .with_candidates(self.leases.keys().cloned().collect());
+            let failure = Failure::new(
+                ErrorCode::UnknownHold,
+                format!("'{}' {what}", params.id.as_deref().unwrap_or("")),
+            )
+            .with_hint("`watchkeeper release --all` lets all of them go.")
+            .with_candidates(self.leases.keys().cloned().collect());
             _ = reply.send(Err(failure)); // the caller may have left
             return;
         }
@@ -371,7 +397,8 @@ impl Dispatcher {
 
     fn start_session(&mut self, params: SessionStartParams, caller: Option<u32>, reply: Reply) {
         if params.agent.needs_namespace() != params.namespace.is_some() {
-            let needs = if params.agent.needs_namespace() { "needs a namespace" } else { "takes no namespace" };
+            let needs =
+                if params.agent.needs_namespace() { "needs a namespace" } else { "takes no namespace" };
             let failure = Failure::new(ErrorCode::InvalidParams, format!("'{}' {needs}", params.agent));
             _ = reply.send(Err(failure)); // the caller may have left
             return;
@@ -380,7 +407,8 @@ impl Dispatcher {
             Some(pid) => match resolve::declared(pid, caller) {
                 resolve::Resolution::Found(process) => Some(process),
                 resolve::Resolution::NotFound { why } => {
-                    let failure = Failure::new(ErrorCode::Refused, format!("process {pid} cannot be watched: {why}"));
+                    let failure =
+                        Failure::new(ErrorCode::Refused, format!("process {pid} cannot be watched: {why}"));
                     _ = reply.send(Err(failure)); // the caller may have left
                     return;
                 }
@@ -413,7 +441,14 @@ impl Dispatcher {
         }
     }
 
-    fn said(&mut self, key: SessionKey, facts: Facts, process: Option<AgentProcess>, body: SignalBody, reply: Reply) {
+    fn said(
+        &mut self,
+        key: SessionKey,
+        facts: Facts,
+        process: Option<AgentProcess>,
+        body: SignalBody,
+        reply: Reply,
+    ) {
         let now = self.now();
         let observation = watchkeeper_agents::Observation {
             session: Some(key.id.clone()),
@@ -432,7 +467,8 @@ impl Dispatcher {
             process,
             delivery: random_delivery(),
         };
-        let signal: Option<Signal> = intake::signal(observation, 0, &sender, self.core.settings().record_prompts);
+        let signal: Option<Signal> =
+            intake::signal(observation, 0, &sender, self.core.settings().record_prompts);
         if let Some(signal) = signal {
             _ = self.apply(InputBody::Signal { signal: Box::new(signal), held: None });
         }
@@ -469,13 +505,19 @@ impl Dispatcher {
                 Some("allow it in the system's policy; docs/power.md shows how"),
             ),
             (true, None, false) => {
-                check("inhibitor", CheckLevel::Ok, format!("held, as read back: {}", machine.held.join(", ")), None);
+                check(
+                    "inhibitor",
+                    CheckLevel::Ok,
+                    format!("held, as read back: {}", machine.held.join(", ")),
+                    None,
+                );
             }
             (true, None, true) => check("inhibitor", CheckLevel::Fail, "wanted, not held".into(), None),
         }
         let coverage = self.watch_coverage();
         let level = if coverage.live == coverage.watched { CheckLevel::Ok } else { CheckLevel::Warn };
-        let detail = format!("{} of {} live sessions have a watched process", coverage.watched, coverage.live);
+        let detail =
+            format!("{} of {} live sessions have a watched process", coverage.watched, coverage.live);
         check("watch-coverage", level, detail, None);
         let polled = self.exits.polled_len();
         if polled > 0 {
@@ -488,20 +530,32 @@ impl Dispatcher {
         check("clock", CheckLevel::Ok, format!("the wall clock was set {steps} times since the start"), None);
         match self.configuration.error() {
             None => check("configuration", CheckLevel::Ok, "in force".into(), None),
-            Some(error) => check("configuration", CheckLevel::Fail, error.to_owned(), Some("mend the file; it is read again at once")),
+            Some(error) => check(
+                "configuration",
+                CheckLevel::Fail,
+                error.to_owned(),
+                Some("mend the file; it is read again at once"),
+            ),
         }
         let panics = ["core.panicked", "hook.parser_panicked", "task.panicked"];
         let panics: u64 = panics.iter().map(|name| self.counters.get(name)).sum();
         if panics > 0 {
             let log = self.place.state.join("exceptions.log");
-            check("panics", CheckLevel::Warn, format!("{panics}; see {}", log.display()), Some("please report them"));
+            check(
+                "panics",
+                CheckLevel::Warn,
+                format!("{panics}; see {}", log.display()),
+                Some("please report them"),
+            );
         }
         for (agent, now) in &self.heard {
             let unknown: Vec<String> = self
                 .unknown
                 .all()
                 .iter()
-                .filter_map(|(name, count)| Some(format!("{} ({count})", name.strip_prefix(&format!("{agent}."))?)))
+                .filter_map(|(name, count)| {
+                    Some(format!("{} ({count})", name.strip_prefix(&format!("{agent}."))?))
+                })
                 .take(5)
                 .collect();
             let detail = if unknown.is_empty() {

@@ -51,7 +51,13 @@ pub(crate) async fn serve(
         }
         _ = write.shutdown().await; // the client may be gone already
     });
-    while let Some(line) = next_line(&mut lines, connection.scope.is_some()).await {
+    let leaving = connection.events.clone();
+    loop {
+        let line = tokio::select! {
+            line = next_line(&mut lines, connection.scope.is_some()) => line,
+            () = leaving.closed() => None,
+        };
+        let Some(line) = line else { break };
         if line.is_empty() {
             continue;
         }
@@ -63,7 +69,7 @@ pub(crate) async fn serve(
     if let Some(pushes) = connection.pushes.take() {
         pushes.abort();
         _ = pushes.await; // aborted: that is its end
-        _ = connection.events.send(Event::ObserverLeft).await; // only gone when the daemon is
+        _ = connection.events.send(Event::ObserverLeft).await; // only gone when the daemon is, too
     }
     drop(connection); // the last sender of the outbox: the writer ends when all is written
     _ = writing.await; // a panic in it has been recorded by the panic hook
@@ -71,7 +77,10 @@ pub(crate) async fn serve(
 
 /// The next line without its newline; `None` when the client is gone or too slow to introduce itself. A line past the frame
 /// limit comes cut, and is the last.
-async fn next_line<R: tokio::io::AsyncRead + Unpin>(lines: &mut BufReader<R>, introduced: bool) -> Option<Vec<u8>> {
+async fn next_line<R: tokio::io::AsyncRead + Unpin>(
+    lines: &mut BufReader<R>,
+    introduced: bool,
+) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let limit = u64::try_from(FRAME_BYTES_MAX).unwrap_or(u64::MAX);
     let mut limited = lines.take(limit);
@@ -129,7 +138,9 @@ impl Connection {
                     ErrorCode::UnsupportedProtocol,
                     format!("the caller speaks protocol {}, this daemon speaks {PROTOCOL}", params.protocol),
                 )
-                .with_hint("Use the watchkeeper program that belongs to the running daemon, or restart the daemon."));
+                .with_hint(
+                    "Use the watchkeeper program that belongs to the running daemon, or restart the daemon.",
+                ));
             }
             (Call::Initialize(_), _) => {}
             (_, None) => {

@@ -8,7 +8,8 @@ use std::{
 
 use tokio::{sync::mpsc, sync::watch, task::JoinSet};
 use watchkeeper_core::{
-    AgentKind, AgentTrait, AgentTraits, Core, Incarnation, InputBody, Now, ProcessRef, SessionKey, Settings, Signal, SignalBody,
+    AgentKind, AgentTrait, AgentTraits, Core, Incarnation, InputBody, Now, ProcessRef, SessionKey, Settings,
+    Signal, SignalBody,
     signal::{Facts, Source, Thread},
 };
 use watchkeeper_frame::Place;
@@ -26,7 +27,7 @@ use crate::{
     instance::InstanceLock,
     journal::{EventReader, Journal, Row},
     keep_awake::{self, Wish},
-    ready,
+    observe, ready,
     signals::StopSignals,
     sources::{Sources, Touched},
 };
@@ -57,8 +58,7 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
 
     let configuration = Configuration::load(&place.config);
     let snapshot = opened.recovery.snapshot;
-    let core = fold(snapshot.as_ref(), &reader, configuration.settings().clone())
-        .ok_or(RunError::Journal)?;
+    let core = fold(snapshot.as_ref(), &reader, configuration.settings().clone()).ok_or(RunError::Journal)?;
 
     let (events, queue) = mpsc::channel(EVENT_QUEUE);
     let reports = events.clone();
@@ -79,6 +79,7 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
     let (wish, wishes) = watch::channel(Wish::default());
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_awake::run(wishes, events.clone()));
+    tasks.spawn(observe::run(events.clone()));
 
     let mut dispatcher = Dispatcher::new(Parts {
         place: place.clone(),
@@ -127,13 +128,14 @@ async fn shut_down(dispatcher: Dispatcher, sources: Sources, _lock: &InstanceLoc
     let Sources { mut queue, hook_door, api_door, mut tasks, .. } = sources;
     hook_door.close();
     api_door.close();
+    // From here on senders are refused; what waits is read away below, so that nobody is left waiting for room.
+    queue.close();
     let journal = dispatcher.into_journal();
     let deadline = tokio::time::Instant::now() + TASKS_WITHIN;
-    // Reports of the writer and of ending tasks are read on, so that nobody waits for room in the queue.
     loop {
         tokio::select! {
             ended = tasks.join_next() => if ended.is_none() { break },
-            _ = queue.recv() => {}
+            Some(_) = queue.recv() => {}
             () = tokio::time::sleep_until(deadline) => {
                 tasks.abort_all();
                 break;
@@ -141,15 +143,8 @@ async fn shut_down(dispatcher: Dispatcher, sources: Sources, _lock: &InstanceLoc
         }
     }
     journal.put_fact(CLEAN, b"1".to_vec());
-    queue.close();
-    let closing = tokio::task::spawn_blocking(move || journal.close(CLOSE_WITHIN));
-    let mut closing = std::pin::pin!(closing);
-    loop {
-        tokio::select! {
-            _ = &mut closing => break,
-            Some(_) = queue.recv() => {}
-        }
-    }
+    // Blocks, bounded; nothing else is to be done any more.
+    journal.close(CLOSE_WITHIN);
 }
 
 /// The state that the journal tells: the snapshot and every row behind it. `None`: the journal cannot be read.
@@ -183,14 +178,20 @@ fn traits() -> AgentTraits {
     AgentKind::ALL
         .into_iter()
         .map(|kind| {
-            let wakes_model = watchkeeper_agents::adapter(kind).is_none_or(watchkeeper_agents::Adapter::wakes_model);
+            let wakes_model =
+                watchkeeper_agents::adapter(kind).is_none_or(watchkeeper_agents::Adapter::wakes_model);
             (kind, AgentTrait { wakes_model })
         })
         .collect()
 }
 
 /// A watched process is gone: said of one session that it belonged to.
-pub(crate) fn exit_signal(key: SessionKey, incarnation: Incarnation, process: ProcessRef, now: &Now) -> Signal {
+pub(crate) fn exit_signal(
+    key: SessionKey,
+    incarnation: Incarnation,
+    process: ProcessRef,
+    now: &Now,
+) -> Signal {
     Signal {
         key,
         incarnation: Some(incarnation),

@@ -19,7 +19,11 @@ impl Counters {
 
     pub(crate) fn add_many(&mut self, name: &str, by: u64) {
         let name: String = name.chars().take(MAX_NAME).collect();
-        let slot = if self.counts.contains_key(&name) || self.counts.len() < MAX_NAMES { name } else { "other".to_owned() };
+        let slot = if self.counts.contains_key(&name) || self.counts.len() < MAX_NAMES {
+            name
+        } else {
+            "other".to_owned()
+        };
         let count = self.counts.entry(slot).or_default();
         *count = count.saturating_add(by);
     }

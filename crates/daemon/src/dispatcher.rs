@@ -17,8 +17,7 @@ use tokio::{
 use watchkeeper_agents::Parsed;
 use watchkeeper_api::Failure;
 use watchkeeper_core::{
-    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Now, SessionKey, Settings,
-    Verdict,
+    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Now, SessionKey, Settings, Verdict,
     view::ShownState,
 };
 use watchkeeper_frame::{Place, Refusal};
@@ -60,10 +59,18 @@ struct Pending {
 
 /// Who waits for a row to be durable.
 pub(crate) enum Ack {
-    Hook { delivery: DeliveryId, reply: mpsc::Sender<HookReply> },
-    Api { reply: oneshot::Sender<Result<Answer, Failure>>, answer: Box<dyn FnOnce(&Dispatcher) -> Result<Answer, Failure> + Send> },
+    Hook {
+        delivery: DeliveryId,
+        reply: mpsc::Sender<HookReply>,
+    },
+    Api {
+        reply: oneshot::Sender<Result<Answer, Failure>>,
+        answer: Box<dyn FnOnce(&Dispatcher) -> Result<Answer, Failure> + Send>,
+    },
     /// A spooled event; its file goes when the row is there.
-    Spooled { path: PathBuf },
+    Spooled {
+        path: PathBuf,
+    },
 }
 
 impl std::fmt::Debug for Ack {
@@ -247,7 +254,12 @@ impl Dispatcher {
         if let Some(verdict) = verdict {
             self.counters.add(&format!("input.{verdict}"));
         }
-        let row = Handled { input: &input, resolved: outcome.resolved.as_ref(), verdict, effects: &outcome.effects };
+        let row = Handled {
+            input: &input,
+            resolved: outcome.resolved.as_ref(),
+            verdict,
+            effects: &outcome.effects,
+        };
         let seq = match self.journal.append(row) {
             Ok(seq) => seq,
             Err(error) => {
@@ -326,8 +338,12 @@ impl Dispatcher {
     fn settle(&mut self, ack: Ack, effects: &[Effect]) {
         match ack {
             Ack::Hook { delivery, reply } => {
-                let held = effects.iter().any(|e| matches!(e, Effect::HoldHook { delivery: d, .. } if *d == delivery));
-                let told = effects.iter().any(|e| matches!(e, Effect::AnswerHook { delivery: d, .. } if *d == delivery));
+                let held = effects
+                    .iter()
+                    .any(|e| matches!(e, Effect::HoldHook { delivery: d, .. } if *d == delivery));
+                let told = effects
+                    .iter()
+                    .any(|e| matches!(e, Effect::AnswerHook { delivery: d, .. } if *d == delivery));
                 if !held && !told {
                     self.held.remove(&delivery);
                     _ = reply.try_send(HookReply::Taken); // the hook may have left at its own deadline
@@ -399,7 +415,8 @@ impl Dispatcher {
     }
 
     pub(crate) fn observe(&mut self, comes: bool) {
-        self.observers = if comes { self.observers.saturating_add(1) } else { self.observers.saturating_sub(1) };
+        self.observers =
+            if comes { self.observers.saturating_add(1) } else { self.observers.saturating_sub(1) };
         _ = self.apply(InputBody::Observers { count: self.observers });
     }
 
@@ -419,7 +436,8 @@ impl Dispatcher {
         if all || paths.iter().any(|p| p.starts_with(&self.place.run)) {
             self.mend_doors(sources);
         }
-        if all || paths.iter().any(|p| self.place.config.starts_with(p) || p.starts_with(&self.place.config)) {
+        if all || paths.iter().any(|p| self.place.config.starts_with(p) || p.starts_with(&self.place.config))
+        {
             self.reload_configuration();
         }
         if all || paths.iter().any(|p| p.starts_with(self.place.spool())) {

@@ -77,7 +77,9 @@ impl Dispatcher {
                 self.counters.add("sound.no_player");
                 _ = self.apply(InputBody::SoundEnded);
             }
-            Effect::AskBeforeSleep { .. } | Effect::WithdrawQuestion { .. } => self.counters.add("question.no_sender"),
+            Effect::AskBeforeSleep { .. } | Effect::WithdrawQuestion { .. } => {
+                self.counters.add("question.no_sender")
+            }
             Effect::RequestSuspend { .. } => {
                 self.counters.add("suspend.not_supported");
                 let message = "this build does not put the machine to sleep".to_owned();

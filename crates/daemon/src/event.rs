@@ -23,9 +23,13 @@ pub(crate) enum Event {
     ApiKnocked(Result<(Stream, Caller), DoorError>),
     Hook(Box<HookCall>),
     /// A hook that was told to wait has gone.
-    HookGone { delivery: DeliveryId },
+    HookGone {
+        delivery: DeliveryId,
+    },
     /// A connection of a hook ended without a usable frame.
-    HookUnusable { why: &'static str },
+    HookUnusable {
+        why: &'static str,
+    },
     Api(Box<ApiCall>),
     /// A client with a subscription has gone.
     ObserverLeft,
@@ -39,7 +43,9 @@ pub(crate) enum Event {
     /// Transcripts of sessions that work are looked at even if the kernel said nothing.
     ReconcileDue,
     Signal(StopSignal),
-    TaskEnded { result: Result<(), tokio::task::JoinError> },
+    TaskEnded {
+        result: Result<(), tokio::task::JoinError>,
+    },
 }
 
 /// One hook that waits for its acknowledgement.

@@ -90,10 +90,18 @@ impl Follower {
             }
         });
         let watcher = watcher
-            .inspect_err(|error| tracing::warn!(%error, "no file notices; transcripts are looked at with each hook"))
+            .inspect_err(
+                |error| tracing::warn!(%error, "no file notices; transcripts are looked at with each hook"),
+            )
             .ok();
         let cursors = cursors.into_iter().map(|c| ((c.key.clone(), c.path.clone()), c)).collect();
-        Self { watcher, folders: BTreeSet::new(), followed: BTreeMap::new(), state_folders: BTreeMap::new(), cursors }
+        Self {
+            watcher,
+            folders: BTreeSet::new(),
+            followed: BTreeMap::new(),
+            state_folders: BTreeMap::new(),
+            cursors,
+        }
     }
 
     /// Watches a folder for the caller's own purposes.
@@ -304,7 +312,10 @@ fn open_regular(path: &Path) -> io::Result<(File, FileIdentity, u64)> {
     let identity = {
         // The creation time tells a replaced file; the file index is not in stable std.
         let created = metadata.created().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
-        FileIdentity { device: 0, inode: created.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)) }
+        FileIdentity {
+            device: 0,
+            inode: created.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
+        }
     };
     Ok((file, identity, metadata.len()))
 }

@@ -36,7 +36,12 @@ pub(crate) struct Sender {
 
 /// Makes the signal of the `index`th observation of one group. `None` when it names no session.
 #[must_use]
-pub(crate) fn signal(observation: Observation, index: usize, sender: &Sender, record: RecordPrompts) -> Option<Signal> {
+pub(crate) fn signal(
+    observation: Observation,
+    index: usize,
+    sender: &Sender,
+    record: RecordPrompts,
+) -> Option<Signal> {
     let id = observation.session.or_else(|| sender.session.clone())?;
     if id.is_empty() || id.len() > SESSION_ID_BYTES {
         return None;
@@ -150,7 +155,9 @@ mod tests {
             thread: Thread::Main,
             at: None,
             facts: Facts::default(),
-            body: SignalBody::Started { prompt: Some(Prompt { text: text.into(), origin: PromptOrigin::Person }) },
+            body: SignalBody::Started {
+                prompt: Some(Prompt { text: text.into(), origin: PromptOrigin::Person }),
+            },
         }
     }
 
@@ -168,7 +175,9 @@ mod tests {
 
     fn check_prompt(record: RecordPrompts, given: &str, kept: &str) {
         let signal = signal(started(given), 0, &sender(), record).unwrap();
-        let SignalBody::Started { prompt: Some(prompt) } = signal.body else { panic!("a start stays a start") };
+        let SignalBody::Started { prompt: Some(prompt) } = signal.body else {
+            panic!("a start stays a start")
+        };
         assert_eq!(prompt.text, kept);
     }
 

@@ -10,8 +10,8 @@ use watchkeeper_core::{
     time::{Boot, Stamp},
     view::ShownState,
 };
-use watchkeeper_frame::{Flags, Head, Refusal, Request};
 use watchkeeper_frame::spool::{Spool, SpoolError};
+use watchkeeper_frame::{Flags, Head, Refusal, Request};
 use watchkeeper_os::{clock, process::identity};
 use watchkeeper_store::Seq;
 
@@ -123,7 +123,8 @@ impl Dispatcher {
         };
         let held = match (parsed.question, reply, source) {
             (Some(question), Some(reply), Source::Hook) => {
-                let waiting = HeldReply { agent, event: event.unwrap_or_default().to_owned(), reply: reply.clone() };
+                let waiting =
+                    HeldReply { agent, event: event.unwrap_or_default().to_owned(), reply: reply.clone() };
                 self.held.insert(sender.delivery, waiting);
                 Some(HeldHook { delivery: sender.delivery, question })
             }
@@ -137,7 +138,12 @@ impl Dispatcher {
     }
 
     /// A group of observations of one sender, in order. `None`: none of them was news.
-    fn observed(&mut self, observations: Vec<Observation>, sender: &Sender, mut held: Option<HeldHook>) -> Option<Seq> {
+    fn observed(
+        &mut self,
+        observations: Vec<Observation>,
+        sender: &Sender,
+        mut held: Option<HeldHook>,
+    ) -> Option<Seq> {
         let record = self.core.settings().record_prompts;
         let mut last = None;
         let mut sessions: Vec<SessionKey> = Vec::new();
@@ -179,7 +185,9 @@ impl Dispatcher {
         let worth_it = observations.iter().any(|o| {
             let begins_or_ends = matches!(
                 o.body,
-                SignalBody::Started { .. } | SignalBody::SessionStarted { .. } | SignalBody::SessionEnded { .. }
+                SignalBody::Started { .. }
+                    | SignalBody::SessionStarted { .. }
+                    | SignalBody::SessionEnded { .. }
             );
             let unwatched = o.session.as_ref().is_some_and(|id| {
                 let view = self.core.session(&SessionKey::new(agent, id.clone()));

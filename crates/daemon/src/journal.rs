@@ -194,9 +194,16 @@ impl EventReader {
     }
 
     /// Gives every row's body behind `after` to `apply`; `None` when the journal cannot be read. Blocks.
-    pub(crate) fn replay(&self, after: Seq, apply: impl FnMut(Seq, &[u8])) -> Option<watchkeeper_store::Replayed> {
+    pub(crate) fn replay(
+        &self,
+        after: Seq,
+        apply: impl FnMut(Seq, &[u8]),
+    ) -> Option<watchkeeper_store::Replayed> {
         let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.replay(after, apply).inspect_err(|error| tracing::error!(%error, "cannot read the journal")).ok()
+        reader
+            .replay(after, apply)
+            .inspect_err(|error| tracing::error!(%error, "cannot read the journal"))
+            .ok()
     }
 
     /// At most `limit` rows after `after`; `None` when the journal cannot be read. Blocks for the read.
@@ -260,7 +267,9 @@ fn delivery_of(body: &InputBody) -> Option<DeliveryId> {
 /// Starts and ends are synced before they are acknowledged; everything else within a second.
 fn urgency(body: &InputBody) -> Urgency {
     match body {
-        InputBody::Signal { signal, .. } if signal.source == Source::Hook || signal.source == Source::Spool => {
+        InputBody::Signal { signal, .. }
+            if signal.source == Source::Hook || signal.source == Source::Spool =>
+        {
             match signal.body {
                 SignalBody::SessionStarted { .. } | SignalBody::SessionEnded { .. } => Urgency::SyncFirst,
                 _ => Urgency::Normal,

@@ -20,6 +20,7 @@ mod intake_hooks;
 mod journal;
 mod keep_awake;
 mod logging;
+mod observe;
 mod probe;
 mod ready;
 mod resolve;

@@ -13,7 +13,9 @@ use watchkeeper_os::process::{
 pub(crate) enum Resolution {
     Found(AgentProcess),
     /// Nobody among the ancestors is the agent; never guessed instead.
-    NotFound { why: String },
+    NotFound {
+        why: String,
+    },
 }
 
 impl Resolution {
@@ -87,7 +89,11 @@ fn infos(chain: &Chain) -> Vec<ProcessInfo> {
 
 fn reference(chain: &Chain, index: usize) -> Option<ProcessRef> {
     let row = chain.rows.get(index)?;
-    (row.start != 0).then(|| ProcessRef { pid: row.pid, start: row.start, boot: watchkeeper_os::clock::now().boot_id })
+    (row.start != 0).then(|| ProcessRef {
+        pid: row.pid,
+        start: row.start,
+        boot: watchkeeper_os::clock::now().boot_id,
+    })
 }
 
 fn not_found(why: &str) -> Resolution {

@@ -102,7 +102,9 @@ impl Sources {
             () = at(alarms.reconcile) => Event::ReconcileDue,
             () = at(self.paused_until) => Event::ReconcileDue,
         };
-        if let Event::HookKnocked(Err(DoorError::Accept { .. })) | Event::ApiKnocked(Err(DoorError::Accept { .. })) = &event {
+        if let Event::HookKnocked(Err(DoorError::Accept { .. }))
+        | Event::ApiKnocked(Err(DoorError::Accept { .. })) = &event
+        {
             self.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
         }
         event

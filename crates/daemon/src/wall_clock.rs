@@ -60,11 +60,25 @@ mod tests {
     fn times_are_placed_until_the_clock_steps() {
         let mut clock = WallClock::default();
         assert_eq!(clock.observe(&now(100, 10_000)), None);
-        assert_eq!(clock.stamp(&now(100, 10_000), Wall(9_990_000)).map(|s| s.boot.0 / 1_000_000_000), Some(90));
+        assert_eq!(
+            clock.stamp(&now(100, 10_000), Wall(9_990_000)).map(|s| s.boot.0 / 1_000_000_000),
+            Some(90)
+        );
         // an hour back
         assert_eq!(clock.observe(&now(110, 6_410)), Some(-3_600_000));
-        assert_eq!(clock.stamp(&now(111, 6_411), Wall(9_990_000)), None, "from before the step: ahead of the clock");
-        assert_eq!(clock.stamp(&now(111, 6_411), Wall(6_405_000)), None, "could be from either side of the step");
-        assert_eq!(clock.stamp(&now(115, 6_415), Wall(6_414_000)).map(|s| s.boot.0 / 1_000_000_000), Some(114));
+        assert_eq!(
+            clock.stamp(&now(111, 6_411), Wall(9_990_000)),
+            None,
+            "from before the step: ahead of the clock"
+        );
+        assert_eq!(
+            clock.stamp(&now(111, 6_411), Wall(6_405_000)),
+            None,
+            "could be from either side of the step"
+        );
+        assert_eq!(
+            clock.stamp(&now(115, 6_415), Wall(6_414_000)).map(|s| s.boot.0 / 1_000_000_000),
+            Some(114)
+        );
     }
 }

@@ -9,8 +9,8 @@ use std::{io::Write as _, os::unix::net::UnixStream};
 use watchkeeper_api::{
     client::ClientError,
     method::{
-        Explain, ExplainParams, GetEvents, EventsParams, HoldTake, HoldTakeParams, SessionStart, SessionStartParams,
-        ConfigSet, ConfigSetParams,
+        ConfigSet, ConfigSetParams, EventsParams, Explain, ExplainParams, GetEvents, HoldTake,
+        HoldTakeParams, SessionStart, SessionStartParams,
     },
 };
 use watchkeeper_core::AgentKind;
@@ -36,7 +36,13 @@ fn a_turn_is_known_explained_and_survives_a_restart() {
 
     let daemon = Daemon::start(home.path());
     assert_eq!(daemon.state_of("s"), Some("working"), "the journal remembers");
-    tell(&daemon, 3, "s", "Stop", json!({ "stop_hook_active": false, "background_tasks": [], "prompt_id": "turn-a" }));
+    tell(
+        &daemon,
+        3,
+        "s",
+        "Stop",
+        json!({ "stop_hook_active": false, "background_tasks": [], "prompt_id": "turn-a" }),
+    );
     assert_eq!(daemon.state_of("s"), Some("idle"));
     let events = daemon.client().call::<GetEvents>(&EventsParams::default()).unwrap();
     let stops = events.rows.iter().filter(|row| row.what == "stop").count();
@@ -71,7 +77,8 @@ fn what_the_spool_holds_is_heard_in_order_before_the_doors_open() {
     ] {
         spool.write(&frame(delivery, event, &payload("gone", event, more))).unwrap();
     }
-    std::fs::write(place.spool().join(spool.drain_order(0).unwrap().files[0].file_name().unwrap()), b"torn").unwrap();
+    std::fs::write(place.spool().join(spool.drain_order(0).unwrap().files[0].file_name().unwrap()), b"torn")
+        .unwrap();
     let daemon = Daemon::start(home.path());
     until("the session is reported ended", || (daemon.state_of("gone") == Some("ended")).then_some(()));
     let session = daemon.status().sessions.into_iter().find(|s| s.id == "gone").unwrap();
@@ -149,11 +156,14 @@ fn the_manual_interface_starts_holds_and_configures() {
     assert_eq!(started.incarnation, Some(1));
     let session = daemon.status().sessions.remove(0);
     assert!(session.watched && session.pid == Some(std::process::id()), "{session:?}");
-    let hold = HoldTakeParams { id: None, owner: "me".into(), reason: "a download".into(), length_s: Some(60) };
+    let hold =
+        HoldTakeParams { id: None, owner: "me".into(), reason: "a download".into(), length_s: Some(60) };
     let hold = daemon.client().call::<HoldTake>(&hold).unwrap();
     assert_eq!(hold.length_s, 60);
     let bad = ConfigSetParams { key: "keep_awke".into(), value: "busy".into() };
-    let Err(ClientError::Remote { failure, .. }) = daemon.client().call::<ConfigSet>(&bad) else { panic!("a bad key is refused") };
+    let Err(ClientError::Remote { failure, .. }) = daemon.client().call::<ConfigSet>(&bad) else {
+        panic!("a bad key is refused")
+    };
     assert!(failure.message.contains("keep_awake"), "{failure}");
     daemon.stop();
 }
