@@ -104,7 +104,7 @@ fn ingest(dir: &Path, urgent_every: u64) -> (Duration, JournalWriter) {
                     let seq = line.next;
                     line.next += 1;
                     line.waiting.push_back((seq, done.clone()));
-                    let urgent = urgent_every > 0 && seq % urgent_every == 0;
+                    let urgent = seq.is_multiple_of(urgent_every);
                     let urgency = if urgent { Urgency::SyncFirst } else { Urgency::Normal };
                     writer.submit(Seq(seq), entry(seq), urgency).unwrap();
                     drop(line);

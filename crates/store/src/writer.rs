@@ -5,7 +5,7 @@ use std::{
     collections::VecDeque,
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
@@ -34,7 +34,8 @@ use crate::{
 pub struct JournalWriter {
     paths: Paths,
     queue: Arc<Queue>,
-    ended: Receiver<usize>,
+    /// In a mutex only so that the handle can be shared; used by `close` alone.
+    ended: Mutex<Receiver<usize>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,7 +71,7 @@ impl JournalWriter {
                 let _ = tell_end.send(left);
             })
             .map_err(|source| OpenError::File { doing: "start the writer for", path: directory, source })?;
-        Ok(Self { paths: own_paths, queue, ended, thread: Some(thread) })
+        Ok(Self { paths: own_paths, queue, ended: Mutex::new(ended), thread: Some(thread) })
     }
 
     /// Queues an entry at a position after all earlier ones.
@@ -174,7 +175,8 @@ impl JournalWriter {
     /// It took longer than `limit`, something could not be stored, or the thread had died.
     pub fn close(mut self, limit: Duration) -> Result<(), CloseError> {
         self.queue.close();
-        let left = match self.ended.recv_timeout(limit) {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let left = match ended.recv_timeout(limit) {
             Ok(left) => left,
             Err(RecvTimeoutError::Timeout) => {
                 // A disk that hangs cannot be interrupted; the thread goes on and ends by itself or with the process.

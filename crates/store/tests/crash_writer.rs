@@ -47,7 +47,7 @@ fn main() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let roll = random >> 40;
         // Now and then a delivery that came before.
-        let delivery = if roll % 50 == 0 && seq > 10 { seq - 1 - roll % 7 } else { seq };
+        let delivery = if roll.is_multiple_of(50) && seq > 10 { seq - 1 - roll % 7 } else { seq };
         let entry = Entry {
             delivery: Some(DeliveryId(
                 u128::from(delivery).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835),
@@ -58,9 +58,9 @@ fn main() {
             wall: Wall(0),
             body: format!("{seq}:{}", "x".repeat(usize::try_from(roll % 900).unwrap())).into_bytes(),
         };
-        let urgency = if roll % 20 == 0 { Urgency::SyncFirst } else { Urgency::Normal };
+        let urgency = if roll.is_multiple_of(20) { Urgency::SyncFirst } else { Urgency::Normal };
         writer.submit(Seq(seq), entry, urgency).unwrap();
-        if seq % SNAPSHOT_EVERY == 0 {
+        if seq.is_multiple_of(SNAPSHOT_EVERY) {
             writer.save_snapshot(Seq(seq), format!("state {seq} ").repeat(2000).into_bytes()).unwrap();
             let cursor = Cursor {
                 key: SessionKey::new(AgentKind::Codex, "0"),
