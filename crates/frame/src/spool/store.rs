@@ -118,7 +118,7 @@ impl Spool {
     }
 
     /// Lists the events in the order in which their hooks began. Boots are told apart by their id and put in order by
-    /// the earliest wall clock of each, except that `this_boot` (the kernel's boot id as a number) is always last;
+    /// the earliest wall clock of each, except that `this_boot` (the kernel's boot id as a number, zero when unknown) is always last;
     /// within a boot only the boot clock counts. A missing directory is an empty spool.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Spool {
         let current = u32::try_from(this_boot >> 96).unwrap_or(0);
         let mut boots: Vec<_> = boots.into_iter().collect();
         boots.sort_by_key(|(boot, names)| {
-            (*boot == current, names.iter().map(|name| name.wall_ms).min(), *boot)
+            (*boot == current && current != 0, names.iter().map(|name| name.wall_ms).min(), *boot)
         });
         for (_, mut names) in boots {
             names.sort_by_key(SpoolName::arrival);

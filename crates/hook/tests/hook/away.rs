@@ -3,11 +3,12 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::Duration};
 
 use watchkeeper_frame::{
-    Flags,
-    spool::{Listing, Spool},
+    Flags, Head,
+    event::EventClass,
+    spool::{Listing, SPOOL_MAX_FILES, Spool, SpoolName},
 };
 
-use crate::rig::{Home, check, each_hook, run};
+use crate::rig::{Home, check, each_hook, hooks, run};
 
 #[test]
 fn the_event_waits_in_the_spool() {
@@ -74,6 +75,32 @@ fn a_socket_path_that_is_too_long_is_no_daemon() {
         run(&mut command, b"{}");
         check(&home.one_spooled(), "claude", "Stop", b"{}", Flags::SPOOLED);
     });
+}
+
+#[test]
+fn a_full_spool_gives_up_its_oldest_ordinary_event() {
+    let home = Home::new();
+    let spool = home.place().spool();
+    fs::create_dir_all(&spool).unwrap();
+    let path = |at: usize, class| {
+        let at = u64::try_from(at).unwrap();
+        let head = Head { started_boot_ns: at, delivery: at.into(), ..Head::default() };
+        spool.join(String::from_utf8(SpoolName::new(&head, class, 100).write().to_vec()).unwrap())
+    };
+    for at in 0..SPOOL_MAX_FILES {
+        let class = if at % 100 == 50 { EventClass::Ordinary } else { EventClass::Ends };
+        fs::write(path(at, class), "").unwrap();
+    }
+    let spooled = Spool::at(&spool);
+    for (round, hook) in hooks().iter().enumerate() {
+        run(&mut home.command(hook, &["claude", "Stop"]), b"");
+        assert!(!path(100 * round + 50, EventClass::Ordinary).exists(), "{}", hook.name);
+        assert!(path(100 * round + 150, EventClass::Ordinary).exists() && path(0, EventClass::Ends).exists());
+        let listing = spooled.drain_order(0).unwrap();
+        assert_eq!(listing.files.len(), SPOOL_MAX_FILES);
+        assert_eq!(Spool::read(listing.files.last().unwrap()).unwrap().view().unwrap().event, b"Stop");
+        assert_eq!(spooled.take_dropped().unwrap(), 1);
+    }
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(crate) fn hooks() -> &'static [Hook] {
 pub(crate) fn each_hook(planned: Duration, case: impl Fn(&Hook)) {
     /// Below the hook's own time for its input, the shortest of its deadlines.
     const QUICK: Duration = Duration::from_millis(120);
-    const TRIES: u32 = 20;
+    const TRIES: u32 = 8;
     for hook in hooks() {
         for left in (0..TRIES).rev() {
             SLOWEST.set(Duration::ZERO);
