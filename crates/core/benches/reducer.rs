@@ -2,8 +2,8 @@
 
 use divan::{Bencher, counter::ItemsCount};
 use watchkeeper_core::{
-    AgentKind, AgentTraits, Boot, BootId, Core, DeliveryId, Input, InputBody, Mono, Now, ProcessRef, SessionKey,
-    Settings, Signal, SignalBody, TurnId, Wall,
+    AgentKind, AgentTraits, Boot, BootId, Core, DeliveryId, Input, InputBody, Mono, Now, ProcessRef,
+    SessionKey, Settings, Signal, SignalBody, TurnId, Wall,
     signal::{Activity, AgentProcess, Facts, Source, Thread},
     time::Stamp,
 };
@@ -75,15 +75,14 @@ fn prepared(sessions: u64) -> (Core, Vec<Input>) {
 
 #[divan::bench(args = [10, 100, 1_000, 10_000], sample_count = 20)]
 fn signals(bencher: Bencher<'_, '_>, sessions: u64) {
-    bencher
-        .counter(ItemsCount::new(BATCH))
-        .with_inputs(|| prepared(sessions))
-        .bench_local_values(|(mut core, batch)| {
+    bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| prepared(sessions)).bench_local_values(
+        |(mut core, batch)| {
             for input in &batch {
                 divan::black_box(core.handle(input));
             }
             (core, batch)
-        });
+        },
+    );
 }
 
 /// Starts and stops: every one changes the machine's demand or the set of protecting sessions.

@@ -330,6 +330,7 @@ impl Session {
         } else {
             step.mark(Mark::WorkingToIdle);
             self.phase = Phase::Idle;
+            self.lock = None;
         }
         self.evidence.push(&step.now, None, source, "compaction_finished", "the phase before it returns");
     }

@@ -185,7 +185,10 @@ impl Core {
         }
         // A cancel path keeps its place, its webhooks and its hold; a stop begins the delay again.
         if path.path != Path::Cancel {
-            if plan.reason == SuspendReason::Silent {
+            let nobody_waits = self.index.active.is_empty();
+            if plan.reason == SuspendReason::Silent
+                || (plan.reason == SuspendReason::SoftLocked && nobody_waits)
+            {
                 plan.reason = SuspendReason::Completed;
             }
             plan.stage = Stage::Delay;

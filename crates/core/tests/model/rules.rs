@@ -1,10 +1,6 @@
 //! Single rules of the model, each as a short story.
 
-mod common;
-#[path = "common/world.rs"]
-mod world;
-
-use common::{at, process};
+use crate::{at, process, world::*};
 use std::time::Duration;
 use watchkeeper_core::{
     AgentKind, DeadlineKind, Effect, Input, InputBody, Mark, Settings, SignalBody, Verdict,
@@ -13,7 +9,6 @@ use watchkeeper_core::{
     signal::{Activity, AgentState, EndReason, Lineage, LockSubject, Source, StartCause, WorkKind},
     view::ShownState::{Background, Ended, Idle, Waiting, Working},
 };
-use world::*;
 
 const CLAUDE: AgentKind = AgentKind::Claude;
 const CODEX: AgentKind = AgentKind::Codex;
@@ -194,9 +189,8 @@ fn a_finish_blocks_older_starts_and_a_later_start_opens_again() {
 
 #[test]
 fn a_level_finishes_what_is_not_on_it_and_never_its_own_subject() {
-    let level = |live, except: Option<&str>| {
-        say(SignalBody::WorkLevel { live, except: except.map(str::to_owned) })
-    };
+    let level =
+        |live, except: Option<&str>| say(SignalBody::WorkLevel { live, except: except.map(str::to_owned) });
     let world = check(
         CLAUDE,
         vec![
@@ -338,7 +332,7 @@ fn an_unknown_key_with_a_living_agent_begins_in_the_middle() {
     assert_eq!(session.processes, [process(4)]);
     // Without a process, or by what says nothing of work: recorded only.
     for say in [tool("t", "Bash").of("x"), stop().of("x").from(5), tool_done("t", "Bash").of("x").from(5)] {
-        assert_eq!(world.hear(say).verdict, Verdict::Recorded);
+        assert_eq!(world.hear(say), Verdict::Recorded);
     }
     assert_eq!(world.state("x"), None);
     world.hear(stop_with(Some(vec![shell("sh")])).of("y").from(6));
@@ -570,7 +564,7 @@ fn work_past_its_bound_is_abandoned_and_stays() {
     assert_eq!((session.state, session.protects), (Background, false));
     assert!(session.flags.contains(&"abandoned".to_owned()));
     assert_eq!(session.background.len(), 1);
-    assert_eq!(world.next(), Some(DeadlineKind::Cleanup).filter(|_| false));
+    assert_eq!(world.next(), None, "nothing is left that time could change");
 }
 
 #[test]
@@ -618,7 +612,12 @@ fn a_restart_asks_for_everything_again() {
     let mut now = at(5);
     now.boot_id = watchkeeper_core::BootId(8);
     let outcome = world.core.handle(&Input { now, body: InputBody::RuntimeStarted { clean: false } });
-    assert!(outcome.effects.iter().any(|e| matches!(e, Effect::WatchProcess { process: p, .. } if *p == process(1))));
+    assert!(
+        outcome
+            .effects
+            .iter()
+            .any(|e| matches!(e, Effect::WatchProcess { process: p, .. } if *p == process(1)))
+    );
     assert!(outcome.effects.iter().any(|e| matches!(e, Effect::SetHold { wanted: true, .. })));
     let (due, _) = world.core.next_deadline().unwrap();
     assert!(due.since(now.mono) <= Duration::from_secs(12 * 60), "{due:?}, before {left:?}");
@@ -628,7 +627,8 @@ fn a_restart_asks_for_everything_again() {
 #[test]
 fn posts_go_out_once_a_turn_and_never_for_an_abort() {
     let mut world = World::new(Settings { webhooks: true, ..Settings::default() });
-    let posts = |w: &mut World| w.count(|e| matches!(e, Effect::Webhook { event: Webhook::PostSessionEnd { .. } }));
+    let posts =
+        |w: &mut World| w.count(|e| matches!(e, Effect::Webhook { event: Webhook::PostSessionEnd { .. } }));
     world.hear(prompt().turn("a").from(1));
     world.hear(stop().turn("a"));
     assert_eq!(posts(&mut world), 1);
@@ -672,9 +672,12 @@ fn an_owed_sleep_follows_the_last_stop() {
     assert!(world.core.machine().wanted);
     world.tell(InputBody::SuspendReported { accepted: true, message: String::new() });
     assert!(!world.core.machine().wanted);
-    let posts = world.effects.iter().any(|e| matches!(e, Effect::Webhook { event: Webhook::PostSessionEnd { .. } }));
+    let posts =
+        world.effects.iter().any(|e| matches!(e, Effect::Webhook { event: Webhook::PostSessionEnd { .. } }));
     assert!(!posts, "the announcement of the suspend stands for it");
-    let told = world.count(|e| matches!(e, Effect::RecordSuspend { success: true, reason: SuspendReason::Completed, .. }));
+    let told = world.count(|e| {
+        matches!(e, Effect::RecordSuspend { success: true, reason: SuspendReason::Completed, .. })
+    });
     assert_eq!(told, 1);
     world.tell(InputBody::SleepEnded { slept: SECOND });
     world.hear(prompt().turn("b"));
@@ -695,7 +698,10 @@ fn unknown_never_suspends() {
         world.effects.clear();
         world.tell(body);
         assert_eq!(world.core.machine().suspend, None);
-        assert_eq!(world.count(|e| matches!(e, Effect::Webhook { event: Webhook::PostSessionEnd { .. } })), 1);
+        assert_eq!(
+            world.count(|e| matches!(e, Effect::Webhook { event: Webhook::PostSessionEnd { .. } })),
+            1
+        );
     }
 }
 
@@ -715,13 +721,18 @@ fn activity_cancels_and_a_record_of_the_stopped_turn_does_not() {
 fn a_later_stop_joins_and_the_delay_begins_again() {
     let mut world = shut(suspending());
     world.hear(prompt().of("u").turn("x").from(2));
+    world.hear(lock("permission_prompt", LockSubject::Session).of("u").turn("x"));
     world.hear(stop().turn("a"));
-    world.hear(stop().of("u").turn("x"));
-    let first = world.core.next_deadline().unwrap().0;
+    assert_eq!(world.core.machine().suspend.as_deref(), Some("SoftLocked, delay"));
     world.wait(3_000);
-    // An abort of a session that nobody knew to work.
+    world.hear(aborted().of("u").turn("x"));
+    assert!(reached(&world, Mark::SuspendJoined));
+    assert_eq!(world.core.machine().suspend.as_deref(), Some("Completed, delay"));
+    assert_eq!(world.core.next_deadline().unwrap().0, at(world.ms + 10_000).mono);
+    // One that was over already is no later stop.
+    world.wait(3_000);
     world.hear(stop_with(Some(Vec::new())).turn("a"));
-    assert_eq!(world.core.next_deadline().unwrap().0, first);
+    assert_eq!(world.core.next_deadline().unwrap().0, at(world.ms + 6_000).mono);
 }
 
 #[test]
@@ -753,7 +764,7 @@ fn an_unanswered_question_lets_the_machine_sleep() {
     let mut world = shut(Settings { ask_before_sleep: true, webhooks: false, ..suspending() });
     world.hear(stop().turn("a").held());
     world.wait(10_000);
-    assert_eq!(world.next(), Some(DeadlineKind::AskBeforeSleep));
+    assert_eq!(world.core.machine().suspend.as_deref(), Some("Completed, asking"));
     world.effects.clear();
     world.wait(5 * MINUTE);
     assert_eq!(world.state("s"), Some(Idle));
@@ -774,7 +785,10 @@ fn a_waiting_session_is_looked_at_before_the_machine_sleeps() {
         world
     };
     let mut world = waiting(ALIVE);
-    assert_eq!(world.count(|e| matches!(e, Effect::RequestSuspend { reason: SuspendReason::SoftLocked, .. })), 1);
+    assert_eq!(
+        world.count(|e| matches!(e, Effect::RequestSuspend { reason: SuspendReason::SoftLocked, .. })),
+        1
+    );
     let world = waiting(ProbeAnswer { younger_child: Known::Is(true), ..ALIVE });
     assert_eq!(world.state("s"), Some(Working));
     assert!(world.core.machine().suspend.is_none());
@@ -793,7 +807,9 @@ fn an_exit_suspends_silently_and_a_failed_request_ends() {
     for _ in 0..3 {
         assert_eq!(world.next(), Some(DeadlineKind::SuspendRequest));
         world.tell(InputBody::SuspendReported { accepted: false, message: "refused".to_owned() });
-        world.wait(10 * MINUTE);
+        if world.core.machine().suspend.is_some() {
+            world.to_next(&DeadlineKind::SuspendDelay);
+        }
     }
     assert_eq!(world.count(|e| matches!(e, Effect::RequestSuspend { reason: SuspendReason::Silent, .. })), 3);
     assert!(!world.core.machine().wanted);

@@ -1,10 +1,11 @@
-//! Shared by the tests of this crate: arbitrary inputs from small pools, so that they meet each other.
+//! Arbitrary inputs from small pools, so that they meet each other.
 
+use crate::{BOOT, at, process};
 use proptest::{collection::vec, option, prelude::*};
 use std::time::Duration;
 use watchkeeper_core::{
-    AgentKind, AgentTraits, Boot, BootId, Core, DeadlineKind, DeliveryId, Incarnation, Input, InputBody,
-    Mono, Now, ProcessRef, SessionKey, Settings, Signal, SignalBody, TurnId, Wall,
+    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Incarnation, Input, InputBody, ProcessRef, SessionKey,
+    Settings, Signal, SignalBody, TurnId,
     effect::Probe,
     input::{HeldHook, HookQuestion, Known, ProbeAnswer, Refused, WatchOutcome},
     settings::{KeepAwake, RecordPrompts},
@@ -14,32 +15,6 @@ use watchkeeper_core::{
     },
     time::Stamp,
 };
-
-pub(crate) const BOOT: BootId = BootId(7);
-
-pub(crate) fn traits() -> AgentTraits {
-    let mut traits = AgentTraits::new();
-    traits.insert(AgentKind::Claude, watchkeeper_core::AgentTrait { wakes_model: true });
-    traits
-}
-
-pub(crate) fn core() -> Core {
-    Core::new(Settings::default(), traits())
-}
-
-/// All clocks at so many milliseconds.
-pub(crate) fn at(ms: u64) -> Now {
-    Now {
-        mono: Mono(ms * 1_000_000),
-        boot: Boot(ms * 1_000_000),
-        wall: Wall(i64::try_from(ms).unwrap() + 1_700_000_000_000),
-        boot_id: BOOT,
-    }
-}
-
-pub(crate) fn process(pid: u32) -> ProcessRef {
-    ProcessRef { pid, start: 100, boot: BOOT }
-}
 
 fn id() -> impl Strategy<Value = String> {
     prop_oneof![Just("a".to_owned()), Just("b".to_owned()), Just("c".to_owned()), Just(String::new())]
@@ -255,6 +230,11 @@ pub(crate) enum Act {
     },
     /// Time runs to the next deadline, which is reported.
     Wait,
+    /// The newest thing that the core asked for and nobody answered is answered.
+    Answer {
+        probe: Box<ProbeAnswer>,
+        yes: bool,
+    },
 }
 
 pub(crate) fn act() -> impl Strategy<Value = Act> {
@@ -271,7 +251,61 @@ pub(crate) fn act() -> impl Strategy<Value = Act> {
         });
     let tell =
         (0u64..2_000, other()).prop_map(|(after_ms, body)| Act::Tell { after_ms, body: Box::new(body) });
-    prop_oneof![8 => say, 4 => tell, 3 => Just(Act::Wait)]
+    let reply =
+        (answer(), any::<bool>()).prop_map(|(probe, yes)| Act::Answer { probe: Box::new(probe), yes });
+    prop_oneof![8 => say, 4 => tell, 4 => Just(Act::Wait), 4 => reply]
+}
+
+/// Only what moves the machine towards a sleep and through it.
+pub(crate) fn quiet_act() -> impl Strategy<Value = Act> {
+    let reply = (answer(), prop_oneof![3 => Just(true), 1 => Just(false)])
+        .prop_map(|(probe, yes)| Act::Answer { probe: Box::new(probe), yes });
+    let slept = Just(InputBody::SleepEnded { slept: Duration::from_secs(60) });
+    let slept = slept.prop_map(|body| Act::Tell { after_ms: 10, body: Box::new(body) });
+    let stops = signal().prop_map(|(mut signal, _)| {
+        signal.key = SessionKey::new(AgentKind::Claude, "b");
+        signal.turn = None;
+        signal.delivery = DeliveryId(0);
+        signal.thread = Thread::Main;
+        signal.facts = Facts::default();
+        signal.body = SignalBody::Aborted { tools_to_work: false };
+        Act::Say { after_ms: 10, signal: Box::new(signal), back_ms: Some(0), held: None }
+    });
+    prop_oneof![2 => act(), 12 => Just(Act::Wait), 12 => reply, 1 => slept, 1 => stops]
+}
+
+/// A session works on a machine whose lid is shut then, and stops with a hook that waits. `waiting`: beside one that
+/// waits for a person.
+pub(crate) fn shut(mut ending: Signal, waiting: bool) -> Vec<Act> {
+    let tell = |body| Act::Tell { after_ms: 10, body: Box::new(body) };
+    ending.key = SessionKey::new(AgentKind::Claude, "a");
+    ending.turn = Some(TurnId("t1".to_owned()));
+    ending.delivery = DeliveryId(999);
+    ending.thread = Thread::Main;
+    ending.facts = Facts::default();
+    ending.body =
+        SignalBody::Stopped { final_message: None, can_continue: true, continued: false, live: None };
+    let mut start = ending.clone();
+    start.body = SignalBody::Started { prompt: None };
+    start.delivery = DeliveryId(998);
+    let say = |signal, held| Act::Say { after_ms: 10, signal: Box::new(signal), back_ms: Some(0), held };
+    let mut other = start.clone();
+    other.key.id = "b".to_owned();
+    other.delivery = DeliveryId(997);
+    let mut lock = other.clone();
+    lock.body =
+        SignalBody::SoftLocked { reason: "permission_prompt".to_owned(), subject: LockSubject::Session };
+    lock.delivery = DeliveryId(996);
+    let beside = if waiting { vec![say(other, None), say(lock, None)] } else { Vec::new() };
+    let mut acts = vec![
+        tell(InputBody::Displays { external_on: Known::Is(0) }),
+        tell(InputBody::Lid { state: Known::Is(false) }),
+        say(start, None),
+        tell(InputBody::Lid { state: Known::Is(true) }),
+    ];
+    acts.extend(beside);
+    acts.push(say(ending, Some(HookQuestion::Stop)));
+    acts
 }
 
 fn other() -> impl Strategy<Value = InputBody> {
@@ -344,11 +378,12 @@ pub(crate) struct Run {
     pub(crate) core: Core,
     pub(crate) ms: u64,
     pub(crate) inputs: Vec<Input>,
+    asked: Vec<Effect>,
 }
 
 impl Run {
     pub(crate) fn new(core: Core) -> Self {
-        Self { core, ms: 100_000, inputs: Vec::new() }
+        Self { core, ms: 100_000, inputs: Vec::new(), asked: Vec::new() }
     }
 
     pub(crate) fn input_of(&mut self, act: &Act) -> Option<Input> {
@@ -371,12 +406,56 @@ impl Run {
                 self.ms = self.ms.max(due.0.div_ceil(1_000_000));
                 Some(Input { now: at(self.ms), body: InputBody::DeadlineReached { deadline } })
             }
+            Act::Answer { probe, yes } => {
+                let body = match self.asked.pop()? {
+                    Effect::Probe { key, incarnation, probe: asked } => {
+                        InputBody::ProbeAnswered { key, incarnation, probe: asked, answer: **probe }
+                    }
+                    Effect::WatchProcess { key, incarnation, process } => InputBody::WatchReported {
+                        key,
+                        incarnation,
+                        process,
+                        outcome: WatchOutcome::Watching,
+                    },
+                    Effect::AskBeforeSleep { key, incarnation } => InputBody::ReplyReceived {
+                        key,
+                        incarnation,
+                        message: yes.then(|| "go on".to_owned()),
+                    },
+                    Effect::Webhook { .. } => InputBody::WebhookReported { accepted: *yes },
+                    Effect::PlaySound { .. } => InputBody::SoundEnded,
+                    Effect::RequestSuspend { .. } => {
+                        InputBody::SuspendReported { accepted: *yes, message: String::new() }
+                    }
+                    Effect::HoldHook { delivery, .. } => InputBody::HookGone { delivery },
+                    Effect::SetHold { .. } => {
+                        InputBody::HoldReported { held: vec!["idle".to_owned()], refused: Vec::new() }
+                    }
+                    _ => return None,
+                };
+                self.ms += 10;
+                Some(Input { now: at(self.ms), body })
+            }
         }
     }
 
     pub(crate) fn handle(&mut self, input: Input) -> watchkeeper_core::Outcome {
         let outcome = self.core.handle(&input);
         self.inputs.push(input);
+        let answerable = |e: &&Effect| {
+            matches!(
+                e,
+                Effect::Probe { .. }
+                    | Effect::WatchProcess { .. }
+                    | Effect::AskBeforeSleep { .. }
+                    | Effect::Webhook { .. }
+                    | Effect::PlaySound { .. }
+                    | Effect::RequestSuspend { .. }
+                    | Effect::HoldHook { .. }
+                    | Effect::SetHold { .. }
+            )
+        };
+        self.asked.extend(outcome.effects.iter().filter(answerable).cloned());
         outcome
     }
 }

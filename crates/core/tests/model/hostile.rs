@@ -1,12 +1,19 @@
 //! Whatever comes in, in whatever order: nothing panics, every invariant holds after every step, a snapshot continues
 //! as the original does, and a replay from empty gives the same state.
 
-mod common;
-
-use common::{Act, Run, act, core, settings};
-use proptest::{collection::vec, prelude::*, test_runner::Config};
+use crate::{
+    core,
+    pools::{Act, Run, act, quiet_act, settings, shut, signal},
+    traits,
+};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    strategy::ValueTree as _,
+    test_runner::{Config, TestRunner},
+};
 use std::collections::BTreeMap;
-use watchkeeper_core::{Core, Effect, InputBody, effect::Webhook};
+use watchkeeper_core::{ALL_MARKS, Core, Effect, InputBody, Mark, Marks, Settings};
 
 fn cases(n: u32) -> Config {
     Config { cases: n, failure_persistence: None, ..Config::default() }
@@ -16,7 +23,6 @@ fn cases(n: u32) -> Config {
 fn check(acts: &[Act], start: Core) -> Result<Run, TestCaseError> {
     let mut run = Run::new(start);
     let mut answered: BTreeMap<u128, u32> = BTreeMap::new();
-    let mut ends: BTreeMap<String, u32> = BTreeMap::new();
     for act in acts {
         let Some(input) = run.input_of(act) else { continue };
         if let InputBody::Signal { held: Some(held), .. } = &input.body {
@@ -33,18 +39,10 @@ fn check(acts: &[Act], start: Core) -> Result<Run, TestCaseError> {
             prop_assert_ne!(&run.core.next_deadline(), &before, "after {:?}", run.inputs.last());
         }
         for effect in &outcome.effects {
-            match effect {
-                Effect::AnswerHook { delivery, .. } => {
-                    let left = answered.entry(delivery.0).or_default();
-                    prop_assert!(*left > 0, "a hook was answered twice");
-                    *left -= 1;
-                }
-                Effect::Webhook { event: Webhook::PostSessionEnd { key, incarnation } } => {
-                    let session = run.core.session(key);
-                    let turn = session.map(|s| format!("{key} {incarnation:?} {:?}", s.started_at));
-                    *ends.entry(turn.unwrap_or_default()).or_default() += 1;
-                }
-                _ => {}
+            if let Effect::AnswerHook { delivery, .. } = effect {
+                let left = answered.entry(delivery.0).or_default();
+                prop_assert!(*left > 0, "a hook was answered twice");
+                *left -= 1;
             }
         }
     }
@@ -62,7 +60,7 @@ proptest! {
 
     #[test]
     fn invariants_hold_after_every_step(acts in vec(act(), 1..80), settings in settings()) {
-        check(&acts, Core::new(settings, common::traits()))?;
+        check(&acts, Core::new(settings, traits()))?;
     }
 
     #[test]
@@ -83,6 +81,11 @@ proptest! {
         prop_assert_eq!(&resumed, &run.core);
     }
 
+    #[test]
+    fn invariants_hold_on_the_way_to_sleep(acts in sleepy(), settings in settings()) {
+        check(&acts, Core::new(Settings { suspend: true, ..settings }, traits()))?;
+    }
+
     /// The deadlines alone bring every session to rest: nothing keeps a machine awake for ever without a word.
     #[test]
     fn time_alone_brings_rest(acts in vec(act(), 1..60)) {
@@ -96,4 +99,45 @@ proptest! {
         let leases_or_forced = run.core.machine().reasons.iter().all(|r| r.session.is_none());
         prop_assert!(leases_or_forced, "still protecting: {:?}", run.core.machine().reasons);
     }
+}
+
+/// What no input can reach is a dead rule.
+#[test]
+fn every_mark_can_be_reached() {
+    // Reached only by more than the pools hold.
+    const ELSEWHERE: [Mark; 2] = [Mark::LimitReached, Mark::EndedDropped];
+    let mut runner = TestRunner::deterministic();
+    let mut reached = Marks::default();
+    let busy = (vec(act(), 100).boxed(), settings().boxed());
+    let sleepy = (sleepy().boxed(), settings().prop_map(|s| Settings { suspend: true, ..s }).boxed());
+    for n in 0..RUNS {
+        let (acts, settings) = if n % 2 == 0 { &busy } else { &sleepy };
+        let acts = acts.new_tree(&mut runner).unwrap().current();
+        let mut run = Run::new(Core::new(settings.new_tree(&mut runner).unwrap().current(), traits()));
+        for act in &acts {
+            if let Some(input) = run.input_of(act) {
+                let outcome = run.handle(input);
+                reached = reached.union(outcome.marks);
+            }
+        }
+    }
+    let elsewhere: Vec<&str> = ELSEWHERE.iter().map(|m| ALL_MARKS[*m as usize]).collect();
+    let missing: Vec<&str> = ALL_MARKS
+        .iter()
+        .copied()
+        .filter(|name| !elsewhere.contains(name) && !reached.names().any(|r| r == *name))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
+/// Enough for every mark with room to spare; the seed is fixed.
+const RUNS: usize = 1_000;
+
+/// A machine that may go to sleep, one way or another.
+fn sleepy() -> impl Strategy<Value = Vec<Act>> {
+    (signal(), any::<bool>(), vec(quiet_act(), 1..40)).prop_map(|((ending, _), waiting, rest)| {
+        let mut acts = shut(ending, waiting);
+        acts.extend(rest);
+        acts
+    })
 }

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 use watchkeeper_core::{
-    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Mark, Marks, Outcome, SessionKey, Settings,
-    Signal, SignalBody, TurnId,
+    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Mark, Marks, SessionKey, Settings,
+    Signal, SignalBody, TurnId, Verdict,
     effect::Probe,
     input::{HeldHook, HookQuestion, Known, ProbeAnswer},
     signal::{
-        Activity, AgentProcess, AgentState, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, StartCause,
-        Thread, WorkEnd, WorkItem, WorkKind,
+        Activity, AgentProcess, AgentState, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source,
+        StartCause, Thread, WorkEnd, WorkItem, WorkKind,
     },
     time::Stamp,
     view::ShownState,
 };
 
-use super::{BOOT, at, process, traits};
+use crate::{BOOT, at, process, traits};
 
 pub(crate) struct World {
     pub(crate) core: Core,
@@ -91,7 +91,9 @@ pub(crate) fn say(body: SignalBody) -> Say {
 }
 
 pub(crate) fn prompt() -> Say {
-    say(SignalBody::Started { prompt: Some(Prompt { text: "do it".to_owned(), origin: PromptOrigin::Person }) })
+    say(SignalBody::Started {
+        prompt: Some(Prompt { text: "do it".to_owned(), origin: PromptOrigin::Person }),
+    })
 }
 pub(crate) fn announced(cause: StartCause) -> Say {
     say(SignalBody::SessionStarted { cause })
@@ -174,16 +176,30 @@ impl World {
         self.ms = until;
     }
 
-    pub(crate) fn tell(&mut self, body: InputBody) -> Outcome {
+    /// Runs up to the next deadline of this kind, and through it.
+    pub(crate) fn to_next(&mut self, kind: &DeadlineKind) {
+        for _ in 0..1_000 {
+            let (due, deadline) = self.core.next_deadline().unwrap();
+            self.ms = self.ms.max(due.0.div_ceil(1_000_000));
+            let found = deadline == *kind;
+            self.tell(InputBody::DeadlineReached { deadline });
+            if found {
+                return;
+            }
+        }
+        panic!("{kind:?} never comes");
+    }
+
+    pub(crate) fn tell(&mut self, body: InputBody) -> Verdict {
         let outcome = self.core.handle(&Input { now: at(self.ms), body });
         assert_eq!(self.core.check_invariants(), Vec::new());
         self.marks = self.marks.union(outcome.marks);
-        self.effects.extend(outcome.effects.iter().cloned());
-        outcome
+        self.effects.extend(outcome.effects);
+        outcome.verdict
     }
 
     /// A second later, says it; it happened now unless it says otherwise.
-    pub(crate) fn hear(&mut self, say: Say) -> Outcome {
+    pub(crate) fn hear(&mut self, say: Say) -> Verdict {
         self.wait(1_000);
         let mut signal = say.signal;
         signal.key.agent = self.agent;
@@ -207,7 +223,7 @@ impl World {
         SessionKey::new(self.agent, id)
     }
 
-    pub(crate) fn answer(&mut self, id: &str, probe: Probe, answer: ProbeAnswer) -> Outcome {
+    pub(crate) fn answer(&mut self, id: &str, probe: Probe, answer: ProbeAnswer) -> Verdict {
         let key = self.key(id);
         let incarnation = self.core.session(&key).unwrap().incarnation;
         self.tell(InputBody::ProbeAnswered { key, incarnation, probe, answer })
@@ -241,7 +257,12 @@ pub(crate) fn check(agent: AgentKind, script: Vec<(Say, ShownState)>) -> World {
         let id = say.signal.key.id.clone();
         let body = format!("{:?}", say.signal.body);
         world.hear(say);
-        assert_eq!(world.state(&id), Some(expected), "after step {n}: {body}\n{:#?}", world.core.explain(&world.key(&id)));
+        assert_eq!(
+            world.state(&id),
+            Some(expected),
+            "after step {n}: {body}\n{:#?}",
+            world.core.explain(&world.key(&id))
+        );
     }
     world
 }
