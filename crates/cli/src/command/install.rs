@@ -16,7 +16,7 @@ use crate::{
     app::{App, Outcome},
     complaint::Complaint,
     exit,
-    install::{Action, Change, Context, Plan, Report, apply, plan, plan_uninstall},
+    install::{Action, Change, Context, FoundAgent, Plan, Report, apply, find_agents, plan, plan_uninstall},
     instance::InstanceKind,
     output::{Terminal, style},
 };
@@ -72,8 +72,7 @@ pub(super) fn uninstall(app: &App, args: &UninstallArgs) -> Outcome {
 /// For `up`: offers the hooks that are missing; what cannot be done is said and is no failure of `up`.
 pub(super) fn offer(app: &App, yes: bool) -> Result<(), Complaint> {
     let context = context(app, &[])?;
-    let plan = planned(&context)?;
-    if plan.agents.is_empty() {
+    if !find_agents(&context).iter().any(FoundAgent::is_present) {
         return app.print_line(
             "No coding agent found that Watchkeeper knows; `watchkeeper install` looks again.\n",
         );
@@ -180,7 +179,8 @@ fn carry_out(app: &App, context: &Context, plan: Plan, consent: Consent) -> Outc
         return Ok(exit::SUCCESS);
     }
     let action = plan.action;
-    let report = apply(context, plan).map_err(|error| Complaint::new("nothing was changed").caused_by(&error))?;
+    let report =
+        apply(context, plan).map_err(|error| Complaint::new("nothing was changed").caused_by(&error))?;
     if app.json {
         app.print_json(&report_json(&report))?;
     } else {

@@ -1,0 +1,61 @@
+//! Foreign texts made fit for one line of a terminal, and columns.
+
+/// Others' text without anything that moves a cursor or turns the direction of writing.
+pub(crate) fn plain(text: &str) -> String {
+    let spaced = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let kept: String = spaced
+        .filter(|c| !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+        .collect();
+    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// At most so many characters, with `…` where something is left out.
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.into();
+    }
+    let kept: String = text.chars().take(chars_max.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// Rows with their columns in line. Cells are plain; `paint` gets row, column and the padded cell.
+pub(crate) fn rows(
+    cells: &[Vec<String>],
+    mut paint: impl FnMut(usize, usize, &str) -> String,
+) -> Vec<String> {
+    let columns = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let width_of =
+        |column: usize| cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width_of(column).unwrap_or(0)).collect();
+    let one = |(at, row): (usize, &Vec<String>)| {
+        let painted: Vec<String> = row
+            .iter()
+            .enumerate()
+            .map(|(column, cell)| {
+                // Nothing stands behind the last cell.
+                let width = if column + 1 == row.len() { 0 } else { widths[column] };
+                paint(at, column, &format!("{cell:<width$}"))
+            })
+            .collect();
+        painted.join("  ").trim_end().to_owned()
+    };
+    cells.iter().enumerate().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_stays_on_its_line() {
+        assert_eq!(plain("a\u{1b}[2Jb\r\n\tc\u{202e}d"), "a [2Jb cd");
+        assert_eq!(cut("fix the tests", 8), "fix the…");
+        assert_eq!(cut("fix", 3), "fix");
+    }
+
+    #[test]
+    fn columns_stand_in_line() {
+        let cells = [vec!["a".into(), "bb".into()], vec!["ccc".into(), "d".into()]];
+        assert_eq!(rows(&cells, |_, _, cell| cell.into()), ["a    bb", "ccc  d"]);
+    }
+}
