@@ -2,9 +2,12 @@
 //!
 //! Owns the limits. Knows nothing of any agent's fields.
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-use std::{cell::Cell, fmt};
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+};
 
 /// Larger texts are refused unread: no agent sends them, and a hook must not cost a machine its memory.
 pub const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -35,7 +38,11 @@ pub enum Refused {
     NotAnObject,
 }
 
-/// Parses one JSON object within the limits above.
+/// Parses one JSON object within the limits above. One whose end is missing (the hook cuts what is too long) gives the
+/// fields that are complete, if there are any: a caller must take a field's absence as unknown.
+///
+/// # Errors
+/// Why the text is no such object.
 pub fn parse_object(bytes: &[u8]) -> Result<Value, Refused> {
     if bytes.len() > BYTES_MAX {
         return Err(Refused::TooLarge { bytes: bytes.len() });
@@ -46,13 +53,22 @@ pub fn parse_object(bytes: &[u8]) -> Result<Value, Refused> {
     if deeper_than(bytes, DEPTH_MAX) {
         return Err(Refused::TooDeep);
     }
-    let left = Cell::new(VALUES_MAX);
+    let (left, fields) = (Cell::new(VALUES_MAX), RefCell::new(Map::new()));
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Pruned { left: &left, depth: 0 }
+    let read = Pruned { left: &left, fields: &fields, depth: 0 }
         .deserialize(&mut reader)
-        .and_then(|value| reader.end().map(|()| value))
-        .map_err(|e| Refused::NotJson { line: e.line(), column: e.column() })?;
-    if value.is_object() { Ok(value) } else { Err(Refused::NotAnObject) }
+        .and_then(|value| reader.end().map(|()| value));
+    match read {
+        // The outermost object leaves its fields outside, so that they survive an early end.
+        Ok(Value::Null) if starts_object(bytes) => Ok(Value::Object(fields.into_inner())),
+        Ok(_) => Err(Refused::NotAnObject),
+        Err(error) if error.is_eof() && !fields.borrow().is_empty() => Ok(Value::Object(fields.into_inner())),
+        Err(error) => Err(Refused::NotJson { line: error.line(), column: error.column() }),
+    }
+}
+
+fn starts_object(bytes: &[u8]) -> bool {
+    bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
 }
 
 /// Whether brackets outside strings nest deeper than `limit`; one pass, no allocation.
@@ -86,12 +102,14 @@ fn deeper_than(bytes: &[u8], limit: usize) -> bool {
 /// A value under the limits; what exceeds them is read and dropped, never stored.
 struct Pruned<'a> {
     left: &'a Cell<usize>,
+    /// The fields of the outermost object so far.
+    fields: &'a RefCell<Map<String, Value>>,
     depth: usize,
 }
 
 impl Pruned<'_> {
     fn child(&self) -> Pruned<'_> {
-        Pruned { left: self.left, depth: self.depth + 1 }
+        Pruned { left: self.left, fields: self.fields, depth: self.depth + 1 }
     }
 
     /// Takes one value from the budget; `false` when a container must be dropped.
@@ -165,16 +183,24 @@ impl<'de> Visitor<'de> for Pruned<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        if self.depth == 0 {
+            // Reads on past the budget: its plain fields decide what the text is.
+            while let Some(key) = map.next_key::<String>()? {
+                if self.fields.borrow().len() >= KEYS_MAX {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                let value = map.next_value_seed(self.child())?;
+                self.fields.borrow_mut().insert(key, value);
+            }
+            return Ok(Value::Null);
+        }
         let mut kept = Map::new();
-        let room = self.take() || self.depth == 0;
+        let room = self.take();
         while let Some(key) = map.next_key::<String>()? {
-            // The outermost object keeps reading past the budget: its plain fields decide what the text is.
-            if !room || kept.len() >= KEYS_MAX || (self.left.get() == 0 && self.depth > 0) {
+            if !room || kept.len() >= KEYS_MAX || self.left.get() == 0 {
                 map.next_value::<IgnoredAny>()?;
                 continue;
-            }
-            if key.len() > STRING_MAX {
-                return Err(A::Error::custom("key too long"));
             }
             let value = map.next_value_seed(self.child())?;
             kept.insert(key, value);
@@ -231,8 +257,17 @@ mod tests {
         check(b" \n", Err(Refused::Empty));
         check(b"[1]", Err(Refused::NotAnObject));
         check(b"{\"a\":", Err(Refused::NotJson { line: 1, column: 5 }));
+        check(b"null", Err(Refused::NotAnObject));
+        check(b"{\"a\":1,}", Err(Refused::NotJson { line: 1, column: 8 }));
         check(b"{} x", Err(Refused::NotJson { line: 1, column: 4 }));
         check(b"\xff\xfe\x00", Err(Refused::NotJson { line: 1, column: 1 }));
+    }
+
+    #[test]
+    fn keeps_the_whole_fields_of_a_cut_text() {
+        check(br#"{"a":1,"b":{"c":2},"d":"cut off he"#, Ok(serde_json::json!({"a": 1, "b": {"c": 2}})));
+        check(br#"{"a":[1,2"#, Err(Refused::NotJson { line: 1, column: 9 }));
+        check(b" {} ", Ok(serde_json::json!({})));
     }
 
     #[test]

@@ -21,12 +21,20 @@ pub(super) static RULES: AncestryRules = AncestryRules {
     wrapper_scripts: &[],
 };
 
-/// Whether a person can be asked by the process with this command line: not in print mode, unless whoever started it
-/// answers permission prompts through a tool of its own.
+/// Whether a person can be asked by the process with this command line: not in print mode. A permission tool in print
+/// mode may be a person's or a program's.
 pub(super) fn can_ask(agent: &ProcessInfo) -> Option<bool> {
     if agent.argv.is_empty() {
         return None;
     }
     let prints = has_option(agent, "-p") || has_option(agent, "--print");
-    Some(!prints || has_option(agent, "--permission-prompt-tool"))
+    match prints {
+        true if has_option(agent, "--permission-prompt-tool") => None,
+        prints => Some(!prints),
+    }
+}
+
+/// The entry point that print mode names in the registry and in transcripts.
+pub(super) fn entry_point_can_ask(entry_point: Option<&str>) -> Option<bool> {
+    (entry_point == Some("sdk-cli")).then_some(false)
 }

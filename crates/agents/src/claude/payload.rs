@@ -98,7 +98,7 @@ fn read_event(event: &str, value: &Value, context: &mut Context, out: &mut Parse
         }
         "Notification" => notification(value, context, out),
         "Stop" => {
-            let live = Some(live_work(value, out));
+            let live = live_work(value, out);
             if context.thread == Thread::Main {
                 out.question = Some(HookQuestion::Stop);
                 let body = SignalBody::Stopped {
@@ -282,12 +282,15 @@ fn subagent_stop(value: &Value, context: &Context, out: &mut Parsed) {
     let live = live_work(value, out);
     let body = SignalBody::WorkFinished { id: agent.to_owned(), cause: WorkEnd::Completed };
     context.push(out, body);
-    // Its own entry on the list still says running.
-    context.push(out, SignalBody::WorkLevel { live, except: Some(agent.to_owned()) });
+    if let Some(live) = live {
+        // Its own entry on the list still says running.
+        context.push(out, SignalBody::WorkLevel { live, except: Some(agent.to_owned()) });
+    }
 }
 
-/// The complete list of live work in a Stop or SubagentStop.
-fn live_work(value: &Value, out: &mut Parsed) -> Vec<WorkItem> {
+/// The complete list of live work in a Stop or SubagentStop; `None` where it has none (older versions, a cut payload).
+fn live_work(value: &Value, out: &mut Parsed) -> Option<Vec<WorkItem>> {
+    value.get("background_tasks").filter(|list| list.is_array())?;
     let mut live = Vec::new();
     for task in json::items(value, "background_tasks") {
         if matches!(
@@ -316,7 +319,7 @@ fn live_work(value: &Value, out: &mut Parsed) -> Vec<WorkItem> {
             live.push(WorkItem { id: cron_id.to_owned(), kind: WorkKind::Scheduled, label: what });
         }
     }
-    live
+    Some(live)
 }
 
 fn elicitation(value: &Value) -> LockSubject {
@@ -324,3 +327,6 @@ fn elicitation(value: &Value) -> LockSubject {
         .or(id(value, "mcp_server_name"))
         .map_or(LockSubject::Session, |question| LockSubject::Question(question.to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

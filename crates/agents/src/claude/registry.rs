@@ -8,6 +8,7 @@ use watchkeeper_core::{
     signal::{AgentState, Facts, SignalBody, Thread},
 };
 
+use super::ancestry::entry_point_can_ask;
 use crate::{
     adapter::{Observation, StateFile},
     json,
@@ -65,6 +66,7 @@ pub(super) fn parse(file_name: &str, content: Option<&[u8]>) -> Option<StateFile
             .filter(|_| json::text(&value, "nameSource") != Some("derived"))
             .map(label),
         agent_version: json::text(&value, "version").map(label),
+        can_ask: entry_point_can_ask(json::text(&value, "entrypoint")),
         ..Facts::default()
     };
     let body = SignalBody::AgentStated { state, waiting_for };

@@ -11,7 +11,7 @@ use watchkeeper_core::{
     signal::{Activity, EndReason, Facts, Prompt, PromptOrigin, SignalBody, Thread},
 };
 
-use super::{notification::notices, payload::started_work};
+use super::{ancestry::entry_point_can_ask, notification::notices, payload::started_work};
 use crate::{
     adapter::{Parsed, TranscriptReader},
     json::{flag, items, parse_object, text},
@@ -26,6 +26,9 @@ const LOCAL_COMMANDS: [&str; 5] =
     ["<command-name>", "<command-message>", "<local-command-", "<bash-input>", "<bash-std"];
 const INTERRUPTED: &str = "[Request interrupted by user";
 const STOP_BLOCKED: &str = "Stop hook feedback";
+
+/// Types of records that are parsed, with the closing quote.
+const WANTED: [&str; 5] = ["user\"", "assistant\"", "system\"", "ai-title\"", "continued-in\""];
 
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -151,8 +154,9 @@ impl Reader {
 
 impl TranscriptReader for Reader {
     fn wants(&self, line: &[u8]) -> bool {
+        // Where the type comes first it decides; else the records that matter name theirs or the role near the start.
         if let Some(kind) = line.strip_prefix(b"{\"type\":\"") {
-            return [&b"ai-title\""[..], b"continued-in\""].iter().any(|wanted| kind.starts_with(wanted));
+            return WANTED.iter().any(|wanted| kind.starts_with(wanted.as_bytes()));
         }
         [
             &b"\"role\":\"assistant\""[..],
@@ -175,7 +179,11 @@ impl TranscriptReader for Reader {
             turn: None,
             thread: Thread::Main,
             at,
-            facts: Facts { agent_version: text(&record, "version").map(label), ..Facts::default() },
+            facts: Facts {
+                agent_version: text(&record, "version").map(label),
+                can_ask: entry_point_can_ask(text(&record, "entrypoint")),
+                ..Facts::default()
+            },
         };
         match text(&record, "type") {
             // A record without its own time cannot be put in order.
@@ -216,3 +224,6 @@ fn user_text(record: &Value) -> &str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests;

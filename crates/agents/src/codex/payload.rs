@@ -182,3 +182,6 @@ fn notify(value: &Value) -> Parsed {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -276,7 +276,10 @@ fn finished_subagent(words: &str) -> Option<String> {
     let ended = match status {
         Value::String(word) => !matches!(word.as_str(), "running" | "pending_init"),
         Value::Object(fields) => fields.keys().any(|k| k != "running"),
-        _ => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => false,
     };
     ended.then(|| id(&notice, "agent_path").or(id(&notice, "agent_id")).map(str::to_owned)).flatten()
 }
+
+#[cfg(test)]
+mod tests;

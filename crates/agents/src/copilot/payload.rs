@@ -196,3 +196,6 @@ fn notification(value: &Value, context: &Context, out: &mut Parsed) {
     };
     context.push(out, body);
 }
+
+#[cfg(test)]
+mod tests;

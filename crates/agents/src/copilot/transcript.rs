@@ -50,7 +50,7 @@ impl Reader {
         Self { session: session.to_owned(), calls }
     }
 
-    fn main_record(&mut self, kind: &str, data: &Value, context: &mut Context, out: &mut Parsed) {
+    fn record(&mut self, kind: &str, data: &Value, context: &mut Context, out: &mut Parsed) {
         match kind {
             "session.start" | "session.resume" => {
                 context.facts.agent_version = text(data, "copilotVersion").map(label);
@@ -147,7 +147,10 @@ impl TranscriptReader for Reader {
                 context.push(out, work::finished(agent.to_owned(), WorkEnd::Failed));
             }
             ("system.notification", None) => notice(data, &context, out),
-            (_, None) => self.main_record(kind, data, &mut context, out),
+            (_, None) => self.record(kind, data, &mut context, out),
+            ("permission.requested" | "permission.completed", Some(_)) => {
+                self.record(kind, data, &mut context, out);
+            }
             // Anything else of a subagent is its parent's work going on.
             (_, Some(_)) => context.push(out, SignalBody::Activity { what: Activity::Progress }),
         }
@@ -190,3 +193,6 @@ fn notice(data: &Value, context: &Context, out: &mut Parsed) {
         context.push(out, body);
     }
 }
+
+#[cfg(test)]
+mod tests;
