@@ -182,6 +182,11 @@ impl Session {
             Known::Is(ms) => Some((ms, step.now.mono)),
             Known::Unknown => None,
         };
+        if self.armed.inactivity.is_none() {
+            // It stopped, ended or waits by now: the question is settled.
+            self.look = Look::Fresh;
+            return step.recorded(Mark::NotDue);
+        }
         match self.look {
             Look::Fresh => step.recorded(Mark::NotDue),
             Look::Based => {

@@ -774,6 +774,24 @@ fn an_unanswered_question_lets_the_machine_sleep() {
 }
 
 #[test]
+fn a_held_hook_is_answered_at_its_own_deadline() {
+    let mut world = shut(Settings { ask_before_sleep: true, ..suspending() });
+    world.hear(prompt().of("u").turn("x").from(2));
+    world.hear(lock("permission_prompt", LockSubject::Session).of("u").turn("x"));
+    world.effects.clear();
+    world.hear(stop().turn("a").held());
+    // Nobody can tell whether the other one was answered, again and again; then it was not.
+    world.wait(341_000);
+    world.answer("u", Probe::YoungerChild, ALIVE);
+    assert_eq!(world.core.machine().suspend.as_deref(), Some("SoftLocked, asking"));
+    world.wait(31_000);
+    assert!(reached(&world, Mark::DueHeldHook));
+    let answers = world.count(|e| matches!(e, Effect::AnswerHook { answer: HookAnswer::Nothing, .. }));
+    assert_eq!(answers, 1);
+    assert_eq!(world.state("s"), Some(Idle));
+}
+
+#[test]
 fn a_waiting_session_is_looked_at_before_the_machine_sleeps() {
     let waiting = |answer: ProbeAnswer| {
         let mut world = shut(Settings { webhooks: false, ..suspending() });
@@ -856,6 +874,23 @@ fn commands_of_an_interrupted_codex_turn_go_on() {
 }
 
 #[test]
+fn leases_are_bounded() {
+    let mut world = World::new(Settings::default());
+    let take = |n: usize| InputBody::LeaseTaken {
+        id: n.to_string(),
+        owner: String::new(),
+        reason: String::new(),
+        length: Duration::MAX,
+    };
+    for n in 0..watchkeeper_core::lease::LEASES_MAX {
+        assert_eq!(world.tell(take(n)), Verdict::Applied);
+    }
+    assert_eq!(world.tell(take(usize::MAX)), Verdict::Refused);
+    assert_eq!(world.tell(take(0)), Verdict::Applied, "a renewal needs no room");
+    assert!(reached(&world, Mark::LimitReached));
+}
+
+#[test]
 fn ended_sessions_are_bounded() {
     let mut world = World::new(Settings::default());
     let max = watchkeeper_core::core::ENDED_MAX;
@@ -867,4 +902,5 @@ fn ended_sessions_are_bounded() {
     }
     assert_eq!(world.core.sessions().len(), max);
     assert_eq!(world.state("k0"), None);
+    assert_eq!(world.core.check_invariants(), Vec::new());
 }
