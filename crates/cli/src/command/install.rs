@@ -3,7 +3,7 @@
 use std::{
     env,
     fmt::Write as _,
-    io::{self, IsTerminal, Write as _},
+    io::{self, IsTerminal},
 };
 
 use clap::Args;
@@ -77,6 +77,7 @@ pub(super) fn offer(app: &App, yes: bool) -> Result<(), Complaint> {
             "No coding agent found that Watchkeeper knows; `watchkeeper install` looks again.\n",
         );
     }
+    let plan = planned(&context)?;
     if !plan.changes_anything() && plan.refusals().next().is_none() {
         return Ok(());
     }
