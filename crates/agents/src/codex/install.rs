@@ -4,7 +4,8 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, Nesting, Trust, Wait, states,
+    ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, Nesting, Trust, Wait, hex_digest,
+    states,
 };
 
 /// All events Codex has for command hooks.
@@ -30,6 +31,7 @@ static HOOKS: HooksFile = HooksFile {
     events: EVENTS,
     preamble: &[],
     own: false,
+    strict: true,
     off_switches: &[],
 };
 
@@ -74,22 +76,30 @@ impl Installer for CodexInstall {
         let states = states(config, &["hooks", "state"], "trusted_hash", "enabled").unwrap_or_default();
         let mut trust = Trust::default();
         for position in HOOKS.positions(hooks) {
-            let key = format!(
-                "{hooks_path}:{}:{}:{}",
-                snake_case(&position.event),
-                position.element,
-                position.within
-            );
+            let event = snake_case(&position.event);
+            let key = format!("{hooks_path}:{event}:{}:{}", position.element, position.within);
+            let hash = position.says.map(|(command, timeout)| trusted_hash(&event, &command, &timeout));
             let state = states.iter().find(|(name, _, _)| *name == key);
             let list = match state {
                 Some((_, _, Some(false))) => &mut trust.switched_off,
-                Some((_, Some(_), _)) => &mut trust.trusted,
+                Some((_, Some(recorded), _)) if hash.as_ref().is_none_or(|hash| hash == recorded) => {
+                    &mut trust.trusted
+                }
+                Some((_, Some(_), _)) => &mut trust.changed,
                 Some((_, None, _)) | None => &mut trust.untrusted,
             };
             list.push(position.event);
         }
         Some(trust)
     }
+}
+
+/// Codex's checksum of a hook (0.171.0): SHA-256 of its compact JSON with sorted keys and with the defaults filled in.
+fn trusted_hash(event: &str, command: &str, timeout: &str) -> String {
+    let hook =
+        format!("{{\"async\":false,\"command\":{command},\"timeout\":{timeout},\"type\":\"command\"}}");
+    let identity = format!("{{\"event_name\":\"{event}\",\"hooks\":[{hook}]}}");
+    format!("sha256:{}", hex_digest(identity.as_bytes()))
 }
 
 /// `SessionStart` as `session_start`, the spelling of Codex's trust keys.

@@ -29,6 +29,7 @@ static HOOKS: HooksFile = HooksFile {
     events: EVENTS,
     preamble: &[("version", "1")],
     own: true,
+    strict: false,
     off_switches: &["disableAllHooks"],
 };
 

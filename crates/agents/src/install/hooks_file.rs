@@ -69,6 +69,8 @@ pub(crate) struct HooksFile {
     pub(crate) preamble: &'static [(&'static str, &'static str)],
     /// Nobody else is expected to write here: removed when nothing but the preamble is left.
     pub(crate) own: bool,
+    /// The agent reads plain JSON only, and no hook at all from a file that it cannot read.
+    pub(crate) strict: bool,
     /// Members whose value `true` switches all hooks off.
     pub(crate) off_switches: &'static [&'static str],
 }
@@ -136,12 +138,20 @@ impl ConfigFile for HooksFile {
         let document = Document::parse(body)?;
         let mut inspection = Inspection::default();
         let mut seen = BTreeSet::new();
+        let text = current.unwrap_or_default();
+        if self.strict && !text.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+            inspection.disabled.push(
+                "it is not plain JSON (comments, trailing commas, a byte order mark or no value), and the agent \
+                 reads nothing else"
+                    .to_owned(),
+            );
+        }
         if let Some(root) = self.root(&document)? {
             for switch in self.off_switches {
                 if let Some((_, Value::BooleanLit(value))) = last_member(root, switch)
                     && value.value
                 {
-                    inspection.disabled.push((*switch).to_owned());
+                    inspection.disabled.push(format!("{switch} is true"));
                 }
             }
             for hit in self.hits(root) {
@@ -173,6 +183,8 @@ pub(crate) struct Position {
     pub(crate) event: String,
     pub(crate) element: usize,
     pub(crate) within: usize,
+    /// Its command and its timeout as JSON; `None` when it has other members too.
+    pub(crate) says: Option<(String, String)>,
 }
 
 impl HooksFile {
@@ -184,6 +196,7 @@ impl HooksFile {
             event: hit.event.to_owned(),
             element: hit.element,
             within: hit.within.unwrap_or_default(),
+            says: says(hit.hook, document.text),
         };
         self.hits(root).into_iter().filter(|hit| hit.effective).map(position).collect()
     }
@@ -383,6 +396,18 @@ fn matches_everything(group: &Object<'_>) -> bool {
             matcher.as_string_lit().is_some_and(|matcher| matches!(&*matcher.value, "" | "*"))
         }
     }
+}
+
+/// The command and the timeout of a hook that has just these and its type, as JSON.
+fn says(hook: &Object<'_>, text: &str) -> Option<(String, String)> {
+    let (_, command) = last_member(hook, "command")?;
+    let (_, timeout) = last_member(hook, "timeout")?;
+    let (_, kind) = last_member(hook, "type")?;
+    let plain =
+        hook.properties.len() == 3 && kind.as_string_lit().is_some_and(|kind| kind.value == "command");
+    let command = serde_json::Value::String(command.as_string_lit()?.value.to_string()).to_string();
+    let timeout = jsonc_parser::common::Ranged::text(timeout.as_number_lit()?, text).to_owned();
+    plain.then_some((command, timeout))
 }
 
 fn as_object<'d, 'a>(value: &'d Value<'a>, key: &str) -> Result<&'d Object<'a>, Refusal> {

@@ -6,6 +6,7 @@
 mod command;
 mod hooks_file;
 mod jsonc;
+mod sha256;
 mod switch;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use watchkeeper_core::AgentKind;
 
 pub use command::{HOOK_PROGRAM, Instance, Shell, Timeouts, Wiring, is_ours};
 pub(crate) use hooks_file::{HookEvent, HooksFile, Nesting, Wait};
+pub(crate) use sha256::hex_digest;
 pub(crate) use switch::{FeatureSwitch, states};
 
 /// Largest configuration file that is edited, in bytes; a larger one is refused.
@@ -108,7 +110,7 @@ pub struct Inspection {
     pub missing: Vec<String>,
     /// Our entries that another version or another instance wrote, or that stand where they do not work.
     pub outdated: Vec<String>,
-    /// Settings of this file that keep hooks from running.
+    /// What in this file keeps hooks from running, each as a clause.
     pub disabled: Vec<String>,
 }
 
@@ -132,6 +134,8 @@ pub struct Trust {
     pub trusted: Vec<String>,
     /// Events whose hook the agent passes over until the person reviews it.
     pub untrusted: Vec<String>,
+    /// Events whose hook was reviewed in another form, so that the agent asks again.
+    pub changed: Vec<String>,
     /// Events whose hook the person switched off.
     pub switched_off: Vec<String>,
 }

@@ -49,7 +49,7 @@ impl ConfigFile for FeatureSwitch {
 
     fn inspect(&self, current: Option<&str>, _wiring: &Wiring) -> Result<Inspection, Refusal> {
         let off = self.read(current.unwrap_or_default())?.into_iter().filter(|switch| !switch.on);
-        let disabled = off.map(|switch| format!("{}.{}", self.table, switch.key)).collect();
+        let disabled = off.map(|switch| format!("{}.{} is false", self.table, switch.key)).collect();
         Ok(Inspection { disabled, ..Inspection::default() })
     }
 }

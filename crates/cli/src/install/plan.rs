@@ -263,9 +263,9 @@ fn plan_install(
         Change::Write(written) => file.inspect(Some(written), wiring).map_err(refused)?.disabled,
         Change::None | Change::Delete => inspection.disabled,
     };
-    notes.extend(after.iter().map(|switch| {
+    notes.extend(after.iter().map(|why| {
         format!(
-            "{} switches all hooks off with {switch}; Watchkeeper hears nothing until you change that.",
+            "No hook runs from {} as it stands: {why}. Watchkeeper hears nothing until you change that.",
             path.display()
         )
     }));

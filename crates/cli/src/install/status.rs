@@ -27,6 +27,8 @@ pub(crate) struct AgentStatus {
     pub(crate) files: Vec<FileStatus>,
     /// Events whose hook the agent passes over until the person reviews it (Codex).
     pub(crate) untrusted: Vec<String>,
+    /// Events whose hook was reviewed in another form, so that the agent asks again (Codex).
+    pub(crate) changed_since_review: Vec<String>,
     /// Events whose hook the person switched off in the agent.
     pub(crate) switched_off: Vec<String>,
     /// The hook program that the entries name is not there.
@@ -53,7 +55,7 @@ pub(crate) struct FileStatus {
     pub(crate) path: PathBuf,
     pub(crate) missing: Vec<String>,
     pub(crate) outdated: Vec<String>,
-    /// Settings in it that switch hooks off.
+    /// What in it keeps hooks from running, each as a clause.
     pub(crate) disabled: Vec<String>,
     /// Why it cannot be read, and what to do.
     pub(crate) problem: Option<String>,
@@ -65,6 +67,7 @@ impl AgentStatus {
     pub(crate) fn is_working(&self) -> bool {
         self.hooks == HooksState::Current
             && self.untrusted.is_empty()
+            && self.changed_since_review.is_empty()
             && self.switched_off.is_empty()
             && !self.hook_program_missing
             && self.files.iter().all(|file| file.disabled.is_empty())
@@ -136,6 +139,7 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
             hooks,
             files,
             untrusted: trust.untrusted,
+            changed_since_review: trust.changed,
             switched_off: trust.switched_off,
             hook_program_missing: hooks == HooksState::Current && !context.hook_program.is_file(),
         }

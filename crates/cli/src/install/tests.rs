@@ -254,23 +254,25 @@ fn codex_says_what_it_does_not_trust() {
     let status = home.state_of(AgentKind::Codex);
     assert_eq!((status.hooks, status.untrusted.len()), (HooksState::Current, 12));
     assert!(!status.is_working());
+    // Reviewed in another form: Codex asks again.
     let hooks = home.at(".codex/hooks.json");
-    let trusted: String = status
-        .untrusted
-        .iter()
-        .map(|event| {
-            let mut key = String::new();
-            for c in event.chars() {
-                if c.is_uppercase() && !key.is_empty() {
-                    key.push('_');
-                }
-                key.extend(c.to_lowercase());
-            }
-            format!("[hooks.state.\"{}:{key}:0:0\"]\ntrusted_hash = \"sha256:0\"\n", hooks.display())
-        })
-        .collect();
-    fs::write(home.at(".codex/config.toml"), trusted).unwrap();
-    assert!(home.state_of(AgentKind::Codex).is_working());
+    let reviewed = format!("[hooks.state.\"{}:stop:0:0\"]\ntrusted_hash = \"sha256:0\"\n", hooks.display());
+    fs::write(home.at(".codex/config.toml"), reviewed).unwrap();
+    let status = home.state_of(AgentKind::Codex);
+    assert_eq!((status.untrusted.len(), status.changed_since_review), (11, vec!["Stop".to_owned()]));
+}
+
+#[test]
+fn what_keeps_hooks_from_running_is_said() {
+    let home = Home::new();
+    fs::write(home.settings(), "{\"disableAllHooks\": true}").unwrap();
+    fs::write(home.at(".codex/hooks.json"), "{} // mine").unwrap();
+    let plan = plan(&home.context).unwrap();
+    for (agent, why) in plan.agents.iter().zip(["disableAllHooks is true", "it is not plain JSON"]) {
+        assert!(agent.notes.iter().any(|note| note.contains(why)), "{:?}", agent.notes);
+    }
+    apply(&home.context, plan).unwrap();
+    assert!(!home.state_of(AgentKind::Claude).is_working());
 }
 
 #[test]

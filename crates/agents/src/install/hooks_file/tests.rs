@@ -250,21 +250,63 @@ fn files_that_need_a_guess_are_refused() {
 #[test]
 fn a_file_that_switches_hooks_off_is_reported() {
     let after = install(claude(), "{\"disableAllHooks\": true}");
-    assert_eq!(claude().inspect(Some(&after), &wiring()).unwrap().disabled, ["disableAllHooks"]);
+    assert_eq!(claude().inspect(Some(&after), &wiring()).unwrap().disabled, ["disableAllHooks is true"]);
 }
 
 #[test]
-fn codex_trust_is_read_by_position() {
+fn codex_reads_plain_json_only() {
+    let check = |before: &str, readable: bool| {
+        let after = install(file(&CodexInstall), before);
+        let disabled = file(&CodexInstall).inspect(Some(&after), &wiring()).unwrap().disabled;
+        assert_eq!(disabled.is_empty(), readable, "{after}");
+    };
+    check("", true);
+    check("{\"a\": 1}", true);
+    check("{\"a\": 1,}", false);
+    check("{\"a\": 1} // mine", false);
+    check("\u{feff}{}", false);
+    check("// nothing\n", false);
+}
+
+#[test]
+fn codex_trust_is_read_by_position_and_content() {
     let before = "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"beep\"}]}]}}";
     let hooks = install(file(&CodexInstall), before);
     let config = "[hooks.state.\"/h/hooks.json:stop:1:0\"]\ntrusted_hash = \"sha256:00\"\n\
                   [hooks.state.\"/h/hooks.json:session_start:0:0\"]\nenabled = false\ntrusted_hash = \"sha256:00\"\n\
                   [hooks.state.\"/h/hooks.json:pre_tool_use:1:0\"]\ntrusted_hash = \"sha256:00\"\n";
     let trust = CodexInstall.trust("/h/hooks.json", &[Some(&hooks), Some(config)]).unwrap();
-    assert_eq!(trust.trusted, ["Stop"]);
+    assert_eq!(trust.changed, ["Stop"]);
     assert_eq!(trust.switched_off, ["SessionStart"]);
     assert_eq!(trust.untrusted.len(), 10);
     let trust = CodexInstall.trust("/h/hooks.json", &[Some(&hooks), None]).unwrap();
     assert_eq!(trust.untrusted.len(), 12);
     assert!(ClaudeInstall.trust("/h/settings.json", &[Some(&hooks)]).is_none());
+}
+
+/// What Codex 0.171.0 wrote into its config.toml when these hooks were trusted in its own dialog.
+#[test]
+fn codex_trust_is_what_codex_itself_recorded() {
+    let hooks = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true", "timeout": 5}]},
+        {"hooks": [{"type": "command", "command": "\"/tmp/ins-agents/watchkeeper-hook\" codex Stop", "timeout": 550}]}],
+        "SessionStart": [{"hooks": [{"type": "command", "timeout": 10,
+            "command": "\"/tmp/ins-agents/watchkeeper-hook\" codex SessionStart"}]}]}}"#;
+    let config = r#"
+[hooks.state]
+
+[hooks.state."/tmp/ins-agents/h/.codex/hooks.json:session_start:0:0"]
+trusted_hash = "sha256:cbb3ecb366d45ad8b105d2f94c8e238720f56421aa417d7c9e6818dbc5c02be8"
+
+[hooks.state."/tmp/ins-agents/h/.codex/hooks.json:stop:0:0"]
+trusted_hash = "sha256:99551a51b888f6dc725f1199663b7b1e1ef9bb9b9cab0612d84e5e9218aca6f5"
+
+[hooks.state."/tmp/ins-agents/h/.codex/hooks.json:stop:1:0"]
+trusted_hash = "sha256:6bf6d7e558a222b47c7fa9bdfc28abebd554c5924c8954cf7a7dfd1400aa55dc"
+"#;
+    let path = "/tmp/ins-agents/h/.codex/hooks.json";
+    let trust = CodexInstall.trust(path, &[Some(hooks), Some(config)]).unwrap();
+    assert_eq!(trust.trusted, ["Stop", "SessionStart"]);
+    let slower = hooks.replace("550", "551");
+    let trust = CodexInstall.trust(path, &[Some(&slower), Some(config)]).unwrap();
+    assert_eq!((trust.trusted, trust.changed), (vec!["SessionStart".to_owned()], vec!["Stop".to_owned()]));
 }
