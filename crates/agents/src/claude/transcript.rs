@@ -30,6 +30,10 @@ const STOP_BLOCKED: &str = "Stop hook feedback";
 /// Types of records that are parsed, with the closing quote.
 const WANTED: [&str; 5] = ["user\"", "assistant\"", "system\"", "ai-title\"", "continued-in\""];
 
+const MARK: &[u8] = b"\"type\":\"";
+/// The model's records name their type behind the message.
+const ROLE: &[u8] = b"\"role\":\"assistant\"";
+
 #[derive(Debug)]
 pub(super) struct Reader {
     session: String,
@@ -154,18 +158,15 @@ impl Reader {
 
 impl TranscriptReader for Reader {
     fn wants(&self, line: &[u8]) -> bool {
-        // Where the type comes first it decides; else the records that matter name theirs or the role near the start.
+        // Where the type comes first it decides; else the records that matter name theirs, or a role, near the start.
         if let Some(kind) = line.strip_prefix(b"{\"type\":\"") {
             return WANTED.iter().any(|wanted| kind.starts_with(wanted.as_bytes()));
         }
-        [
-            &b"\"role\":\"assistant\""[..],
-            b"\"type\":\"user\"",
-            b"\"type\":\"system\"",
-            b"\"type\":\"assistant\"",
-        ]
-        .iter()
-        .any(|wanted| line.windows(wanted.len()).any(|w| w == *wanted))
+        let mut values = line.windows(MARK.len()).enumerate().filter(|(_, w)| *w == MARK);
+        values.any(|(at, _)| {
+            let value = line.get(at + MARK.len()..).unwrap_or_default();
+            WANTED.iter().any(|wanted| value.starts_with(wanted.as_bytes()))
+        }) || line.windows(ROLE.len()).any(|w| w == ROLE)
     }
 
     fn line(&mut self, line: &[u8], out: &mut Parsed) {
