@@ -254,6 +254,7 @@ impl Core {
             });
         }
         let to = session.state();
+        session.evidence.began(to);
         if to != session.shown {
             session.evidence.turned(to);
             step.effects.push(Effect::Transitioned {

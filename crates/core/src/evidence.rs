@@ -65,6 +65,13 @@ impl EvidenceList {
         }
     }
 
+    /// The first word about a session is what brought it into its first state.
+    pub(crate) fn began(&mut self, state: ShownState) {
+        if let (1, Some(first)) = (self.entries.len(), self.entries.front_mut()) {
+            first.to.get_or_insert(state);
+        }
+    }
+
     /// The rule of the newest entry.
     pub(crate) fn last_rule(&self) -> String {
         self.entries.back().map_or_else(String::new, |e| e.rule.to_string())
