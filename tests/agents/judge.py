@@ -6,7 +6,7 @@ of consecutive looks that all contradict the truth; only its length counts, as t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from logind import KINDS, Sample
@@ -107,8 +107,11 @@ def hold_lags(moments: list[Moment], samples: list[Sample], pids: set[int]) -> t
     return longest(runs_of((s.at, untaken(s)) for s in samples)), longest(runs_of((s.at, unreleased(s)) for s in samples))
 
 
-def problems(moments: list[Moment], observations: list[Observation], samples: list[Sample], pids: set[int]) -> list[str]:
-    """Everything that is not as required; empty is a pass."""
+def problems(
+    moments: list[Moment], observations: list[Observation], samples: list[Sample], pids: set[int],
+    pauses: Sequence[tuple[float, float]] = (),
+) -> list[str]:  # fmt: skip
+    """Everything that is not as required; empty is a pass. `pauses`: from when to when there was no daemon to ask."""
     found = []
     state = state_lag(moments, observations)
     if state.seconds > STATE_SECONDS_MAX:
@@ -120,7 +123,9 @@ def problems(moments: list[Moment], observations: list[Observation], samples: li
         found.append(f"inhibitor wrong for {unreleased.seconds:.2f} s: {unreleased.what}")
     if len(samples) < 2:
         found.append("the sampler saw nothing")
-    unseen = max((b.told - a.asked for a, b in zip(observations, observations[1:])), default=0.0)
+    gaps = [(a.asked, b.told) for a, b in zip(observations, observations[1:])]
+    unpaused = [(a, b) for a, b in gaps if not any(a < back and down < b for down, back in pauses)]
+    unseen = max((b - a for a, b in unpaused), default=0.0)
     if unseen > OBSERVATION_GAP_SECONDS_MAX:
         found.append(f"no answer to `status` for {unseen:.2f} s: this run proves nothing about the state")
     gap = max((b.at - a.at for a, b in zip(samples, samples[1:])), default=0.0)

@@ -78,7 +78,7 @@ class Product:
 
     def install(self, agent: str, environment: Mapping[str, str]) -> None:
         """Lets the product put its hooks into the agent's home, which the environment names."""
-        result = self._run("install", "--yes", "--no-service", agent, environment=environment)
+        result = self._run("install", "--yes", agent, environment=environment)
         if result.returncode != 0:
             raise ProductError(f"install ended with {result.returncode}:\n{result.stdout}{result.stderr}")
 
@@ -132,6 +132,9 @@ class Product:
         """A graceful end; a daemon that does not obey is killed and reported."""
         if self._adopted is not None:
             self._run("daemon", "stop")
+            deadline = time.monotonic() + STOP_SECONDS_MAX
+            while not is_zombie(self._adopted) and time.monotonic() < deadline:
+                time.sleep(0.02)
             if not is_zombie(self._adopted):
                 end_all([self._adopted])
                 raise ProductError("`daemon stop` did not end the daemon")

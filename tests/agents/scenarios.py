@@ -98,6 +98,7 @@ def print_permission(scene: Scene) -> None:
 
 def print_kill(scene: Scene) -> None:
     scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     scene.kill_agent()
     scene.expect("ended", EXIT, "the agent was killed")
@@ -105,6 +106,7 @@ def print_kill(scene: Scene) -> None:
 
 def print_daemon_kill(scene: Scene) -> None:
     scene.print_mode(f"PLAY bash:{BUSY_3} ;; bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     daemon_dies_and_returns(scene)
     scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
@@ -245,6 +247,7 @@ def terminal_escape_tool_claude(scene: Scene) -> None:
     """Claude ends the tool that ran."""
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     scene.press("Escape")
     scene.expect("idle", INTERRUPTED, "Esc interrupted the tool")
@@ -255,6 +258,7 @@ def terminal_escape_tool_codex(scene: Scene) -> None:
     """Codex leaves the command running, as a terminal in the background."""
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     scene.press("Escape")
     scene.expect("background", INTERRUPTED, "Esc interrupted the turn, not the command")
@@ -275,6 +279,7 @@ def terminal_escape_before_first_byte(scene: Scene) -> None:
 def terminal_kill(scene: Scene) -> None:
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     scene.kill_agent()
     scene.expect("ended", EXIT, "the agent was killed")
@@ -283,6 +288,7 @@ def terminal_kill(scene: Scene) -> None:
 def terminal_daemon_kill(scene: Scene) -> None:
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_3} ;; bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     daemon_dies_and_returns(scene)
     scene.expect("idle", TURN_STOPPED, "the turn stopped")

@@ -52,6 +52,7 @@ class Scene:
         self._terminal: Terminal | None = None
         self._printing: subprocess.Popen[bytes] | None = None
         self._down = threading.Event()
+        self._pauses: list[tuple[float, float]] = []
         self._stopping = threading.Event()
         self.home = Home(folder, rig.bus_address)
         self.home.create()
@@ -129,18 +130,20 @@ class Scene:
     def kill_daemon(self) -> None:
         self._down.set()
         self.product.kill()
-        self._moment(self.witness.act("kill the daemon"), "the daemon was killed", None, False)
+        self._killed_at = self.witness.act("kill the daemon")
+        self._moment(self._killed_at, "the daemon was killed", None, False)
 
     def restart_daemon(self) -> None:
-        """Back at once; the truth counts from its first answer."""
-        ready = self.product.start()
-        self._down.clear()
-        self.witness.act("the daemon answers")
-        self._back_at = ready
+        """The harness brings it back; the truth counts from its first answer."""
+        self._is_back(self.product.start())
 
     def adopt_daemon(self) -> None:
         """A hook has started the daemon; the truth counts from its first answer."""
-        self._back_at = self.product.adopt()
+        self._is_back(self.product.adopt())
+
+    def _is_back(self, answered: float) -> None:
+        self._back_at = answered
+        self._pauses.append((self._killed_at, answered))
         self._down.clear()
         self.witness.act("the daemon answers")
 
@@ -283,7 +286,9 @@ class Scene:
         self._model.terminate()
         self._model.wait()
         samples = self._rig.samples(self.started, ended)
-        self.failures += judge.problems(self.moments, self.observations, samples, self.product.daemon_pids)
+        self.failures += judge.problems(
+            self.moments, self.observations, samples, self.product.daemon_pids, self._pauses
+        )
         self._samples = samples
         self._write_record()
 

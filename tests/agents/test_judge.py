@@ -57,7 +57,9 @@ class TheJudge(unittest.TestCase):
         self.check(states, [s for s in samples(10.1, 20.5) if not 12 < s.at < 12.5], "looked away")
         self.check(states, [], "saw nothing")
         blind = [o for o in seen(states) if not 12 < o.asked < 14]
-        self.assertTrue(any("no answer" in each for each in problems(MOMENTS, blind, samples(10.1, 20.5), {DAEMON})))
+        held = samples(10.1, 20.5)
+        self.assertTrue(any("no answer" in each for each in problems(MOMENTS, blind, held, {DAEMON})))
+        self.assertEqual(problems(MOMENTS, blind, held, {DAEMON}, [(12.0, 13.9)]), [])
 
 
 class TheModel(unittest.TestCase):
