@@ -125,6 +125,9 @@ pub(crate) struct Dispatcher {
     /// Per agent: events taken, and when the last came.
     pub(crate) heard: BTreeMap<AgentKind, Now>,
     pub(crate) held: BTreeMap<DeliveryId, HeldReply>,
+    /// Spooled events that were taken and whose files still stand, since their rows are not stored yet. Bounded by the
+    /// spool itself.
+    pub(crate) spooled: BTreeSet<PathBuf>,
     pub(crate) started: Now,
     pub(crate) leases: BTreeMap<String, watchkeeper_api::method::Hold>,
     pub(crate) durable: Seq,
@@ -159,6 +162,7 @@ impl Dispatcher {
             malformed: Counters::default(),
             heard: BTreeMap::new(),
             held: BTreeMap::new(),
+            spooled: BTreeSet::new(),
             started: clock::now(),
             leases: BTreeMap::new(),
             durable,
@@ -329,7 +333,7 @@ impl Dispatcher {
                     );
                     _ = reply.send(Err(failure)); // the caller may have left
                 }
-                Ack::Spooled { .. } => {} // the file stays
+                Ack::Spooled { path } => _ = self.spooled.remove(&path), // the file stays
             }
         }
         self.carry_out(effects);
@@ -351,6 +355,7 @@ impl Dispatcher {
             }
             Ack::Api { reply, answer } => _ = reply.send(answer(self)), // the caller may have left
             Ack::Spooled { path } => {
+                self.spooled.remove(&path);
                 if let Err(error) = watchkeeper_frame::spool::Spool::remove(&path) {
                     tracing::warn!(%error, "a spooled event stays; it is known by its delivery and counts once");
                 }

@@ -56,9 +56,13 @@ impl Dispatcher {
                 return;
             }
         };
-        for path in listing.files.into_iter().take(SPOOL_A_TURN) {
+        // What waits for its row is not read again: with a slow disk every new file would bring all the others along.
+        let unseen: Vec<_> =
+            listing.files.into_iter().filter(|path| !self.spooled.contains(path)).take(SPOOL_A_TURN).collect();
+        for path in unseen {
             match Spool::read(&path) {
                 Ok(request) => {
+                    self.spooled.insert(path.clone());
                     let taken = self.take_request(&request, None, Source::Spool, None);
                     self.counters.add(if taken.is_some() { "spool.taken" } else { "spool.known" });
                     self.acknowledge(Ack::Spooled { path });
