@@ -82,7 +82,22 @@ fn goes_on(observation: &Observation, stop: &Stop) -> bool {
         SignalBody::WorkStarted { .. } | SignalBody::WorkFinished { .. } | SignalBody::WorkLevel { .. } => {
             later
         }
-        _ => false,
+        SignalBody::Activity { .. }
+        | SignalBody::Displayed { .. }
+        | SignalBody::ToolStarted { .. }
+        | SignalBody::ToolFinished { .. }
+        | SignalBody::SoftLocked { .. }
+        | SignalBody::LockResolved { .. }
+        | SignalBody::Stopped { .. }
+        | SignalBody::Aborted { .. }
+        | SignalBody::Failed { .. }
+        | SignalBody::IdleNoticed
+        | SignalBody::AgentStated { .. }
+        | SignalBody::ProcessExited { .. }
+        | SignalBody::Orphaned
+        | SignalBody::Removed
+        | SignalBody::SoftLockCleared
+        | SignalBody::Unknown { .. } => false,
     }
 }
 

@@ -216,10 +216,7 @@ fn events(text: &str) -> anyhow::Result<(Vec<Event>, Wall)> {
             serde_json::from_str(line).with_context(|| format!("events.jsonl line {}", number + 1))?;
         let (t, kind) = match line {
             Line::Hook { t, event, argv, payload, ancestry, responded } => {
-                let payload = match payload {
-                    Value::Null => Vec::new(),
-                    other => other.to_string().into_bytes(),
-                };
+                let payload = if payload.is_null() { Vec::new() } else { payload.to_string().into_bytes() };
                 let argv = argv.into_iter().skip(2).collect();
                 let ancestry = ancestry.into_iter().map(process).collect();
                 let answered = responded.is_some();

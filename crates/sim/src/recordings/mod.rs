@@ -42,7 +42,7 @@ pub struct Args {
 /// Replays and prints; success only if nothing is wrong.
 ///
 /// # Errors
-/// When a recording cannot be read.
+/// When the folder cannot be listed or has no recordings.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let found = find(&args.dir).with_context(|| format!("cannot list {}", args.dir.display()))?;
     anyhow::ensure!(!found.is_empty(), "no recording.json below {}", args.dir.display());
@@ -56,7 +56,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             report.left_out(&agent);
             continue;
         }
-        let recording = Recording::load(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let recording = match Recording::load(path) {
+            Ok(recording) => recording,
+            Err(error) => {
+                report.broken(&path.display().to_string(), &error);
+                continue;
+            }
+        };
         let mut replay = Replay::new(&recording)?;
         replay.run(&recording.events, recording.end());
         report.judged(&recording, &judge(&recording, &replay), &replay);

@@ -2,13 +2,13 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the output of a command")]
 
-use serde_json::json;
+use serde::Serialize;
 use std::{collections::BTreeMap, process::ExitCode};
 use watchkeeper_core::view::ShownState;
 
 use super::{
     Args, STATES,
-    judge::{Judged, recall, short},
+    judge::{Interval, Judged, recall, short},
     load::Recording,
     replay::Replay,
 };
@@ -17,6 +17,7 @@ pub(super) struct Report<'a> {
     args: &'a Args,
     agents: BTreeMap<String, Totals>,
     left_out: BTreeMap<String, u32>,
+    broken: u32,
     unknown: BTreeMap<String, u32>,
     malformed: BTreeMap<String, u32>,
 }
@@ -38,6 +39,7 @@ impl<'a> Report<'a> {
             args,
             agents: BTreeMap::new(),
             left_out: BTreeMap::new(),
+            broken: 0,
             unknown: BTreeMap::new(),
             malformed: BTreeMap::new(),
         }
@@ -45,6 +47,12 @@ impl<'a> Report<'a> {
 
     pub(super) fn left_out(&mut self, agent: &str) {
         *self.left_out.entry(agent.to_owned()).or_default() += 1;
+    }
+
+    /// A recording that cannot be read says so and fails the run; the others are still judged.
+    pub(super) fn broken(&mut self, name: &str, error: &dyn std::fmt::Display) {
+        eprintln!("broken: {name}: {error:#}");
+        self.broken += 1;
     }
 
     pub(super) fn judged(&mut self, recording: &Recording, judged: &Judged, replay: &Replay) {
@@ -66,7 +74,10 @@ impl<'a> Report<'a> {
             }
         }
         if self.args.json {
-            println!("{}", json_line(recording, judged));
+            match json_line(recording, judged) {
+                Ok(line) => println!("{line}"),
+                Err(error) => self.broken(&recording.name, &error),
+            }
         } else if !self.args.table {
             self.text(recording, judged, replay);
         }
@@ -148,7 +159,7 @@ impl<'a> Report<'a> {
         if judged == 0 {
             eprintln!("nothing was judged");
         }
-        if wrong || refused || judged == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        if wrong || refused || judged == 0 || self.broken > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 
     fn table(&self) {
@@ -186,18 +197,39 @@ fn awake(protects: bool) -> &'static str {
     if protects { "awake" } else { "free" }
 }
 
-fn json_line(recording: &Recording, judged: &Judged) -> serde_json::Value {
-    let intervals: Vec<serde_json::Value> = judged
-        .intervals
-        .iter()
-        .map(|i| json!({ "session": i.session, "state": i.state.name(), "from": i.from, "to": i.to }))
-        .collect();
-    json!({
-        "recording": recording.name,
-        "wrong_s": judged.wrong_s,
-        "late": judged.late,
-        "end_ok": judged.end_ok,
-        "protects_at_end": judged.protects_at_end,
-        "intervals": intervals,
+/// One recording for programs. Times are those of its events.
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    recording: &'a str,
+    wrong_s: f64,
+    late: u32,
+    end_ok: bool,
+    protects_at_end: bool,
+    intervals: Vec<JsonInterval<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonInterval<'a> {
+    session: &'a str,
+    state: &'a str,
+    from: f64,
+    to: Option<f64>,
+}
+
+impl<'a> JsonInterval<'a> {
+    fn of(interval: &'a Interval) -> Self {
+        let Interval { session, state, from, to } = interval;
+        Self { session, state: state.name(), from: *from, to: *to }
+    }
+}
+
+fn json_line(recording: &Recording, judged: &Judged) -> serde_json::Result<String> {
+    serde_json::to_string(&JsonLine {
+        recording: &recording.name,
+        wrong_s: judged.wrong_s,
+        late: judged.late,
+        end_ok: judged.end_ok,
+        protects_at_end: judged.protects_at_end,
+        intervals: judged.intervals.iter().map(JsonInterval::of).collect(),
     })
 }
