@@ -148,7 +148,7 @@ fn large_and_deep() {
     check(Some("Stop"), b"");
     check(None, b"\0\0\0\0");
     let calls = r#"{"tool_use_id":"t","tool_name":"x"},"#.repeat(100_000);
-    let many = format!("{{\"session_id\":\"s\",\"tool_calls\":[{}{{}}]}}", calls);
+    let many = format!("{{\"session_id\":\"s\",\"tool_calls\":[{calls}{{}}]}}");
     check(Some("PostToolBatch"), many.as_bytes());
 }
 

@@ -163,7 +163,7 @@ fn subagent_event(event: &str, agent: String, context: &Context, out: &mut Parse
             out.question = Some(HookQuestion::Permission);
         }
         "Stop" | "Notification" | "PreCompact" | "SessionStart" | "SessionEnd" => {
-            context.push(out, SignalBody::Displayed { what: event.to_owned() })
+            context.push(out, SignalBody::Displayed { what: event.to_owned() });
         }
         _ => {
             unknown(out, event);
