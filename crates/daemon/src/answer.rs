@@ -258,7 +258,12 @@ impl Dispatcher {
                     config::ProblemKind::Unknown { .. } => ErrorCode::UnknownSetting,
                     config::ProblemKind::BadValue { .. } => ErrorCode::BadValue,
                 },
-                _ => ErrorCode::Refused,
+                config::ConfigError::Read { .. }
+                | config::ConfigError::TooLarge { .. }
+                | config::ConfigError::Syntax { .. }
+                | config::ConfigError::Invalid { .. }
+                | config::ConfigError::Write { .. }
+                | config::ConfigError::Raced { .. } => ErrorCode::Refused,
             };
             Failure::new(code, error.to_string())
         })?;

@@ -155,14 +155,10 @@ impl Connection {
             }
             _ => {}
         }
-        let subscription = match &call {
-            Call::Subscribe(params) if self.pushes.is_some() => {
-                _ = params;
-                return Err(Failure::new(ErrorCode::Refused, "this connection has a subscription already"));
-            }
-            Call::Subscribe(params) => Some(params.from),
-            _ => None,
-        };
+        let subscription = if let Call::Subscribe(params) = &call { Some(params.from) } else { None };
+        if subscription.is_some() && self.pushes.is_some() {
+            return Err(Failure::new(ErrorCode::Refused, "this connection has a subscription already"));
+        }
         let (reply, answered) = oneshot::channel();
         let asked = ApiCall { caller: self.caller, scope: self.scope, call, reply };
         let gone = || Failure::new(ErrorCode::ShuttingDown, "the daemon is going away");

@@ -57,6 +57,9 @@ struct Pending {
     done: bool,
 }
 
+/// An answer that is made when its row is durable.
+pub(crate) type LateAnswer = Box<dyn FnOnce(&Dispatcher) -> Result<Answer, Failure> + Send>;
+
 /// Who waits for a row to be durable.
 pub(crate) enum Ack {
     Hook {
@@ -65,7 +68,7 @@ pub(crate) enum Ack {
     },
     Api {
         reply: oneshot::Sender<Result<Answer, Failure>>,
-        answer: Box<dyn FnOnce(&Dispatcher) -> Result<Answer, Failure> + Send>,
+        answer: LateAnswer,
     },
     /// A spooled event; its file goes when the row is there.
     Spooled {

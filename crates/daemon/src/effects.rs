@@ -78,7 +78,7 @@ impl Dispatcher {
                 _ = self.apply(InputBody::SoundEnded);
             }
             Effect::AskBeforeSleep { .. } | Effect::WithdrawQuestion { .. } => {
-                self.counters.add("question.no_sender")
+                self.counters.add("question.no_sender");
             }
             Effect::RequestSuspend { .. } => {
                 self.counters.add("suspend.not_supported");

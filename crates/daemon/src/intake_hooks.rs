@@ -57,8 +57,12 @@ impl Dispatcher {
             }
         };
         // What waits for its row is not read again: with a slow disk every new file would bring all the others along.
-        let unseen: Vec<_> =
-            listing.files.into_iter().filter(|path| !self.spooled.contains(path)).take(SPOOL_A_TURN).collect();
+        let unseen: Vec<_> = listing
+            .files
+            .into_iter()
+            .filter(|path| !self.spooled.contains(path))
+            .take(SPOOL_A_TURN)
+            .collect();
         for path in unseen {
             match Spool::read(&path) {
                 Ok(request) => {

@@ -228,9 +228,9 @@ impl EventReader {
 fn row_for_people(row: watchkeeper_store::EventRow) -> EventRow {
     let body = serde_json::from_slice(&row.entry.body).ok();
     let parsed: Option<Row> = serde_json::from_slice(&row.entry.body).ok();
-    let source = parsed.as_ref().and_then(|r| match &r.input.body {
-        InputBody::Signal { signal, .. } => Some(source_name(signal.source).to_owned()),
-        _ => None,
+    let source = parsed.as_ref().and_then(|r| {
+        let InputBody::Signal { signal, .. } = &r.input.body else { return None };
+        Some(source_name(signal.source).to_owned())
     });
     let what = parsed.as_ref().map_or_else(|| row.entry.kind.clone(), |r| describe(&r.input.body));
     let (verdict, transitions) = parsed.map_or((None, Vec::new()), |r| (r.verdict, r.transitions));
@@ -249,34 +249,22 @@ fn row_for_people(row: watchkeeper_store::EventRow) -> EventRow {
 }
 
 fn transition(effect: &Effect) -> Option<TransitionRow> {
-    match effect {
-        Effect::Transitioned { key, from, to, evidence, .. } => {
-            Some(TransitionRow { session: key.to_string(), from: *from, to: *to, evidence: evidence.clone() })
-        }
-        _ => None,
-    }
+    let Effect::Transitioned { key, from, to, evidence, .. } = effect else { return None };
+    Some(TransitionRow { session: key.to_string(), from: *from, to: *to, evidence: evidence.clone() })
 }
 
 fn delivery_of(body: &InputBody) -> Option<DeliveryId> {
-    match body {
-        InputBody::Signal { signal, .. } => Some(signal.delivery),
-        _ => None,
-    }
+    let InputBody::Signal { signal, .. } = body else { return None };
+    Some(signal.delivery)
 }
 
 /// Starts and ends are synced before they are acknowledged; everything else within a second.
 fn urgency(body: &InputBody) -> Urgency {
-    match body {
-        InputBody::Signal { signal, .. }
-            if signal.source == Source::Hook || signal.source == Source::Spool =>
-        {
-            match signal.body {
-                SignalBody::SessionStarted { .. } | SignalBody::SessionEnded { .. } => Urgency::SyncFirst,
-                _ => Urgency::Normal,
-            }
-        }
-        _ => Urgency::Normal,
-    }
+    let InputBody::Signal { signal, .. } = body else { return Urgency::Normal };
+    let from_hook = matches!(signal.source, Source::Hook | Source::Spool);
+    let starts_or_ends =
+        matches!(signal.body, SignalBody::SessionStarted { .. } | SignalBody::SessionEnded { .. });
+    if from_hook && starts_or_ends { Urgency::SyncFirst } else { Urgency::Normal }
 }
 
 /// The input's name as people filter by it, and the session that it speaks of.
@@ -314,7 +302,22 @@ fn describe(body: &InputBody) -> String {
         InputBody::HoldReported { held, refused } => {
             format!("held {}, refused {}", held.join(" "), refused.len())
         }
-        other => name_and_key(other).0.to_owned(),
+        other @ (InputBody::SettingsChanged { .. }
+        | InputBody::LeaseReleased { .. }
+        | InputBody::Lid { .. }
+        | InputBody::Displays { .. }
+        | InputBody::Power { .. }
+        | InputBody::SleepBegan
+        | InputBody::SleepEnded { .. }
+        | InputBody::WatchReported { .. }
+        | InputBody::ProbeAnswered { .. }
+        | InputBody::SuspendReported { .. }
+        | InputBody::WebhookReported { .. }
+        | InputBody::SoundEnded
+        | InputBody::ReplyReceived { .. }
+        | InputBody::HookGone { .. }
+        | InputBody::RuntimeStarted { .. }
+        | InputBody::Observers { .. }) => name_and_key(other).0.to_owned(),
     }
 }
 
