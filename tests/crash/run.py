@@ -6,7 +6,8 @@
 Then the journal is read and compared with the receipts that the hooks wrote about themselves. Required:
 
 * every delivery that a hook handed over, to a daemon or to the spool, stands in the journal exactly once;
-* no session ends twice, none lives a second time, every session whose end was reported has ended;
+* no session ends twice, none lives a second time, every session has ended once its agent is gone (but for those that no
+  daemon met while their agent lived: a spooled event does not tell of which process it was);
 * every hook ends with 0; by its own clock at least 99.9 % stay within their deadline and 50 ms, none takes over 2 s;
 * after each kill logind shows none of the killed daemon's inhibitors within 1 s, and its successor's within 1 s of its
   first answer (an anchor session works all the time).
@@ -226,6 +227,11 @@ def judge_hooks(calls: list[dict[str, Any]]) -> tuple[list[str], str]:
     return problems, figures
 
 
+def met(calls: list[dict[str, Any]]) -> set[str]:
+    """Sessions of which a daemon took a hook while it ran: their agents' processes are known."""
+    return {call["session"] for call in calls if call["receipt"][1:2] == ["taken"]}
+
+
 def judge_journal(database: Path, calls: list[dict[str, Any]]) -> tuple[list[str], str]:
     problems = []
     found: collections.Counter[str] = collections.Counter()
@@ -260,10 +266,9 @@ def judge_journal(database: Path, calls: list[dict[str, Any]]) -> tuple[list[str
     if second_lives:
         problems.append(f"{len(second_lives)} sessions lived a second time, e.g. {sorted(second_lives)[:3]}")
     ended = {session.partition(":")[2] for session, _ in ends}
-    reported = {call["session"] for call in calls}
-    alive = [session for session in reported if session not in ended]
+    alive = met(calls) - ended
     if alive:
-        problems.append(f"{len(alive)} of {len(reported)} sessions never ended though their agents are gone, e.g. {alive[:3]}")
+        problems.append(f"{len(alive)} sessions never ended though their agents are gone, e.g. {sorted(alive)[:3]}")
     return problems, f"{rows} rows for {len(receipts)} deliveries; {len(ended)} sessions ended, {len(ended_twice)} of them twice"
 
 
@@ -279,6 +284,26 @@ def wait_until_drained(instance: Path) -> list[str]:
             return []
         time.sleep(0.1)
     return [f"{len(left)} frames are still in the spool after {DRAIN_SECONDS_MAX} s"]
+
+
+def judge_end(subject: product.Product, known: set[str]) -> list[str]:
+    """All agents are gone: what has not ended must be a session that no daemon met. Those are removed, as a person would."""
+    status = subject.status()
+    if status is None:
+        return ["the daemon does not answer in the end"]
+    left = [s for s in status.value["sessions"] if s["state"] != "ended"]
+    for session in left:
+        subject.ask("remove", session["key"])
+    wrong = [s["key"] for s in left if s["id"] in known]
+    return [f"{len(wrong)} sessions have not ended after their agents, e.g. {wrong[:3]}"] if wrong else []
+
+
+def let_go(subject: product.Product, rig: Rig, pid: int) -> list[str]:
+    """No session, no demand: nothing may be held a second later."""
+    quiet = time.time()
+    time.sleep(GONE_SECONDS_MAX + 0.1)
+    held = [s for s in rig.samples(quiet + GONE_SECONDS_MAX, time.time()) if s.held_by({pid})]
+    return ["the inhibitor is still held though every agent is gone"] if held else []
 
 
 def play(arguments: argparse.Namespace, folder: Path, rig: Rig, programs: Path) -> list[str]:
@@ -300,15 +325,11 @@ def play(arguments: argparse.Namespace, folder: Path, rig: Rig, programs: Path) 
     _, pid = daemon.wait()
     problems = wait_until_drained(instance)
     time.sleep(GONE_SECONDS_MAX)
-    status = subject.status()
-    still = [s["key"] for s in status.value["sessions"] if s["state"] != "ended"] if status else ["no status"]
-    if still:
-        problems.append(f"{len(still)} sessions are not ended after their agents: {still[:3]}")
-    samples = rig.samples(started, time.time())
-    if samples[-1].held_by({pid}):
-        problems.append("the inhibitor is still held though every agent is gone")
-    end_all([pid])
     calls = senders.calls()
+    problems += judge_end(subject, met(calls))
+    problems += let_go(subject, rig, pid)
+    samples = rig.samples(started, time.time())
+    end_all([pid])
     print(f"seed {arguments.seed}: {len(seen.deaths)} kills ({seen.boot_kills} while it booted, {seen.by_hooks} restarts left to "
           f"hooks), {ran} agents, {time.time() - started:.0f} s")  # fmt: skip
     for found, figures in (
