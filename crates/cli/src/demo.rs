@@ -19,7 +19,7 @@ use serde_json::Value;
 use watchkeeper_agents::install::HOOK_PROGRAM;
 use watchkeeper_api::{
     Client, ClientOptions,
-    method::{DaemonStop, Nothing},
+    method::{DaemonStop, Nothing, SubscribeParams},
 };
 use watchkeeper_core::AgentKind;
 use watchkeeper_frame::Place;
@@ -43,6 +43,8 @@ const CONFIGURATION: &str = "# A demo does not touch power.\nkeep_awake = \"off\
 const GAP_MAX: Duration = Duration::from_secs(6);
 /// How long the last picture stays before everything is taken down.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long its daemon may take to stop; then the folder is removed all the same.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
 const WHAT: &str = "cannot play the demo";
 
 /// One hook call of the recording.
@@ -188,11 +190,16 @@ fn call_hook(hook: &Path, home: &Path, step: &Step) -> io::Result<()> {
     child.wait().map(|_| ())
 }
 
-/// A daemon that is gone already is as good.
+/// Stops the daemon and waits for its end. One that is gone already is as good.
 fn stop_daemon(instance: &Instance) {
-    if let Ok(mut client) = Client::connect(&instance.api(), &ClientOptions::new("watchkeeper demo")) {
-        _ = client.call::<DaemonStop>(&Nothing {});
+    let dial = || Client::connect(&instance.api(), &ClientOptions::new("watchkeeper demo"));
+    let Ok(mut end) = dial().and_then(|client| client.subscribe(&SubscribeParams::default())) else { return };
+    if dial().and_then(|mut client| client.call::<DaemonStop>(&Nothing {})).is_err() {
+        return;
     }
+    let deadline = Instant::now() + STOP_WITHIN;
+    // Its connections close last.
+    while matches!(end.next(Some(deadline.saturating_duration_since(Instant::now()))), Ok(Some(_))) {}
 }
 
 /// What cannot be removed stays in the runtime folder, which the system clears.

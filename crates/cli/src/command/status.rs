@@ -12,7 +12,7 @@ use crate::{
     app::{App, Outcome},
     complaint::Complaint,
     exit,
-    output::{Age, age, status_view},
+    output::{Age, age, clip, status_view},
 };
 
 const WHAT: &str = "cannot show the status";
@@ -170,6 +170,8 @@ impl View<'_> {
         let shown = &lines[..lines.len().min(self.app.terminal.rows.saturating_sub(1).max(1))];
         let up = if self.drawn > 0 { format!("\u{1b}[{}A", self.drawn) } else { String::new() };
         self.drawn = shown.len();
-        self.app.print(&format!("{up}\r\u{1b}[J{}\n", shown.join("\n")))
+        let columns = self.app.terminal.columns.unwrap_or(usize::MAX);
+        let fitting: Vec<String> = shown.iter().map(|line| clip(line, columns)).collect();
+        self.app.print(&format!("{up}\r\u{1b}[J{}\n", fitting.join("\n")))
     }
 }

@@ -18,6 +18,46 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// What fits into so many columns of a terminal; colours are kept and closed. A line that wraps could not be redrawn.
+pub(crate) fn clip(line: &str, columns: usize) -> String {
+    let mut room = columns;
+    let mut clipped = String::new();
+    let mut rest = line.chars();
+    while let Some(c) = rest.next() {
+        clipped.push(c);
+        if c == '\u{1b}' {
+            // Only our own colours are here: they end with `m`.
+            clipped.extend(rest.by_ref().take_while(|c| *c != 'm'));
+            clipped.push('m');
+            continue;
+        }
+        let width = width(c);
+        if width > room {
+            clipped.pop();
+            clipped.push_str("\u{1b}[0m");
+            break;
+        }
+        room -= width;
+    }
+    clipped
+}
+
+/// Columns of a character: the wide East Asian blocks and emoji take two.
+const fn width(c: char) -> usize {
+    match c {
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}'
+        | '\u{1f300}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
 /// Rows with their columns in line. Cells are plain; `paint` gets row, column and the padded cell.
 pub(crate) fn rows(
     cells: &[Vec<String>],
@@ -51,6 +91,14 @@ mod tests {
         assert_eq!(plain("a\u{1b}[2Jb\r\n\tc\u{202e}d"), "a [2Jb cd");
         assert_eq!(cut("fix the tests", 8), "fix the…");
         assert_eq!(cut("fix", 3), "fix");
+    }
+
+    #[test]
+    fn a_clipped_line_does_not_wrap() {
+        assert_eq!(clip("\u{1b}[1mab\u{1b}[0mcd", 3), "\u{1b}[1mab\u{1b}[0mc\u{1b}[0m");
+        assert_eq!(clip("abc", 3), "abc");
+        assert_eq!(clip("a漢字", 4), "a漢\u{1b}[0m");
+        assert_eq!(clip("\u{1b}", 4), "\u{1b}m");
     }
 
     #[test]
