@@ -29,6 +29,17 @@ pub(super) struct UniqueIdentifier {
     reserved: [u64; 2],
 }
 
+/// `mach_timebase_info_data_t` of `<mach/mach_time.h>`: nanoseconds a tick.
+#[repr(C)]
+struct Timebase {
+    numer: u32,
+    denom: u32,
+}
+
+unsafe extern "C" {
+    fn mach_timebase_info(info: *mut Timebase) -> c_int;
+}
+
 fn pid_info<T: Copy>(pid: u32, flavor: c_int) -> Result<T, Errno> {
     let pid = c_int::try_from(pid).map_err(|_| Errno::SRCH)?;
     let size = c_int::try_from(size_of::<T>()).map_err(|_| Errno::INVAL)?;
@@ -60,10 +71,9 @@ pub(super) fn full_info(pid: u32) -> Result<libc::proc_bsdinfo, Errno> {
 pub(super) fn cpu_ns(pid: u32) -> Result<u64, Errno> {
     let info: libc::proc_taskinfo = pid_info(pid, libc::PROC_PIDTASKINFO)?;
     let ticks = u128::from(info.pti_total_user) + u128::from(info.pti_total_system);
-    let mut base = libc::mach_timebase_info { numer: 0, denom: 0 };
+    let mut base = Timebase { numer: 0, denom: 0 };
     // SAFETY: `base` is writable.
-    #[expect(deprecated, reason = "the crate that libc recommends instead wraps the same call")]
-    let status = unsafe { libc::mach_timebase_info(&raw mut base) };
+    let status = unsafe { mach_timebase_info(&raw mut base) };
     if status != 0 || base.denom == 0 {
         return Err(Errno::INVAL);
     }
