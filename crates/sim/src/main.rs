@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use watchkeeper_sim::recordings;
+use watchkeeper_sim::{recordings, world};
 
 #[derive(Debug, Parser)]
 #[command(about = "Runs the real core in virtual time")]
@@ -15,10 +15,13 @@ struct Cli {
 enum Command {
     /// Replay recorded agent sessions through the real adapters and the real core, and compare with their labels
     Recordings(recordings::Args),
+    /// Play made-up schedules against the real core, with faults, and check what must hold after every step
+    Simulate(world::Args),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         Command::Recordings(args) => recordings::run(&args),
+        Command::Simulate(args) => world::run(&args),
     }
 }
