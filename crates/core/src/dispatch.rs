@@ -215,7 +215,7 @@ impl Core {
             return;
         }
         self.on_session(parent, step, |session, rules, step| {
-            session.apply(Said { signal: &own, when }, rules, step)
+            session.apply(Said { signal: &own, when }, rules, step);
         });
         self.announce(parent, signal.key.agent, child);
     }

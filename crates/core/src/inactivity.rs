@@ -121,7 +121,7 @@ impl Core {
                 self.on_session(sid, step, |s, rules, step| s.silence_answered(answer, rules, step));
             }
             Probe::BackgroundQuiet => {
-                self.on_session(sid, step, |s, rules, step| s.quiet_answered(answer, rules, step))
+                self.on_session(sid, step, |s, rules, step| s.quiet_answered(answer, rules, step));
             }
             Probe::YoungerChild => self.lock_probe_answered(sid, answer, step),
         }

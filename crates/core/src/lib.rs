@@ -7,10 +7,12 @@
 //! Not known here: payloads, transcripts, sockets, how a process is watched, how a machine is kept awake.
 
 mod apply;
+mod background;
 pub mod core;
 pub mod deadline;
 pub mod dispatch;
 pub mod effect;
+mod ends;
 pub mod evidence;
 pub mod identity;
 mod inactivity;
@@ -20,6 +22,7 @@ pub mod invariant;
 pub mod lease;
 mod lifetime;
 pub mod lock;
+mod locking;
 mod lookup;
 pub mod machine;
 pub mod marks;
@@ -27,10 +30,12 @@ mod ordering;
 pub mod session;
 pub mod settings;
 pub mod signal;
+mod stated;
 mod step;
 pub mod suspend;
 mod table;
 pub mod time;
+mod turns;
 pub mod view;
 pub mod work;
 

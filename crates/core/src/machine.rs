@@ -93,7 +93,7 @@ impl Core {
     pub(crate) fn machine_input(&mut self, body: &InputBody, step: &mut Step) {
         match body {
             InputBody::LeaseTaken { id, owner, reason, length } => {
-                self.lease_taken(id, owner, reason, *length, step)
+                self.lease_taken(id, owner, reason, *length, step);
             }
             InputBody::LeaseReleased { id } => self.lease_ended(id, step),
             InputBody::Lid { state } => self.lid_changed(*state, step),
@@ -118,7 +118,7 @@ impl Core {
                     .collect();
             }
             InputBody::SuspendReported { accepted, message } => {
-                self.suspend_reported(*accepted, message, step)
+                self.suspend_reported(*accepted, message, step);
             }
             InputBody::WebhookReported { accepted: _ } => self.webhook_reported(step),
             InputBody::SoundEnded => self.sound_ended(step),

@@ -215,13 +215,11 @@ impl Core {
         let asked = plan.members.iter().any(|m| m.asked);
         for member in &plan.members {
             self.withdraw(member, step);
-            if posts && member.post && !plan.announced {
-                if self.state.settings.webhooks {
-                    step.mark(Mark::PostSessionEndSent);
-                    let event =
-                        Webhook::PostSessionEnd { key: member.key.clone(), incarnation: member.incarnation };
-                    step.effect(Effect::Webhook { event });
-                }
+            if posts && member.post && !plan.announced && self.state.settings.webhooks {
+                step.mark(Mark::PostSessionEndSent);
+                let event =
+                    Webhook::PostSessionEnd { key: member.key.clone(), incarnation: member.incarnation };
+                step.effect(Effect::Webhook { event });
             }
         }
         if (plan.announced || asked) && self.state.settings.webhooks {
