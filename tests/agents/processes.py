@@ -32,6 +32,19 @@ def is_zombie(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] in "ZX"
 
 
+def share_like_us(pid: int) -> None:
+    """Gives a process that began a session of its own the same share of the processor as this one has.
+
+    Linux weighs sessions against each other (autogroups, sched(7)), each with a nice value of its own: where the test was
+    started with another than 0, its daemons and terminals would starve beside it or outrun it.
+    """
+    try:
+        nice = Path("/proc/self/autogroup").read_text().split()[-1]
+        Path(f"/proc/{pid}/autogroup").write_text(nice)
+    except OSError:
+        pass  # no autogroups here, or no right: then the shares are what they are
+
+
 def with_home(home: Path) -> list[int]:
     """Living processes whose environment has exactly this HOME: agents, their tools, and what those left behind."""
     wanted = b"HOME=" + os.fsencode(home)

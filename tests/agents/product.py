@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from processes import end_all, is_zombie
+from processes import end_all, is_zombie, share_like_us
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # A debug build under load is slow to link; once built this takes a second.
@@ -93,10 +93,12 @@ class Product:
         """Starts the daemon and does not wait. If the instance has one already, it leaves again by itself."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "DBUS_SYSTEM_BUS_ADDRESS": self._bus_address}
         with open(self.folder / "daemon.log", "ab") as log:
-            return subprocess.Popen(
+            daemon = subprocess.Popen(
                 [*self._command, "daemon", "run"], env=environment, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
+        share_like_us(daemon.pid)
+        return daemon
 
     def start(self) -> float:
         """Starts the daemon and waits until it answers; returns when it did."""
@@ -117,6 +119,7 @@ class Product:
             if answer.code == 0 and answer.value:
                 self._adopted = int(answer.value["pid"])
                 self.daemon_pids.add(self._adopted)
+                share_like_us(self._adopted)
                 return answer.told
             time.sleep(0.02)
         raise ProductError(f"nobody started a daemon within {READY_SECONDS_MAX} s")

@@ -11,6 +11,8 @@ was true, what was shown, what logind held, in the order of time.
 from __future__ import annotations
 
 import argparse
+import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -109,14 +111,21 @@ def main() -> int:
     try:
         with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
             plays = [pool.submit(play, s, folder, rig, programs, arguments.keep) for s in chosen]
-            for done in as_completed(plays):
-                report(done.result())
-                failed += bool(done.result().failures)
+            try:
+                for done in as_completed(plays):
+                    report(done.result())
+                    failed += bool(done.result().failures)
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)  # what plays now comes to its end and cleans up
+                raise
     finally:
         rig.close()
+    if not failed and not arguments.keep:
+        shutil.rmtree(folder, ignore_errors=True)
     print(f"{len(chosen) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

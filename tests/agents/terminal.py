@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from processes import share_like_us
+
 COLUMNS, ROWS = 160, 50
 TMUX_SECONDS_MAX = 10
 # Both interfaces take a fast "text then Enter" for a paste and keep the Enter as a newline.
@@ -30,6 +32,8 @@ class Terminal:
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         # Given as several arguments, the command runs without a shell: the pane's process is the agent itself.
         self._tmux("-f", "/dev/null", "new-session", "-d", "-s", "t", *size, "-c", str(folder), *clean, *command)
+        share_like_us(int(self._tmux("display-message", "-p", "#{pid}")))
+        share_like_us(self.pid)
 
     def _tmux(self, *arguments: str) -> str:
         command = ["tmux", "-S", self._socket, *arguments]
