@@ -53,7 +53,7 @@ impl Keeper {
 
     /// Makes exactly `wanted` held: takes what is missing, each kind asked for on its own, then lets go of the rest,
     /// then reads back. A lock that was handed over is replaced by an own one, which is taken first; where that is
-    /// refused the handed one is kept. Takes three calls to the system at most for a new hold; each is bounded.
+    /// refused the handed one is kept. Costs two rounds of calls to the system, each bounded.
     pub async fn set(&mut self, wanted: &[Kind]) -> Report {
         self.wanted = wanted.to_vec();
         self.wanted.sort_unstable();
@@ -111,6 +111,12 @@ impl Keeper {
     #[must_use]
     pub fn into_held(self) -> Vec<Held> {
         self.held.into_values().collect()
+    }
+
+    /// Who asks the system, e.g. to connect before the first lock is wanted.
+    #[must_use]
+    pub fn inhibitor(&self) -> &Inhibitor {
+        &self.inhibitor
     }
 
     /// What is wanted.

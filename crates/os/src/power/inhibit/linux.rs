@@ -11,6 +11,7 @@ use crate::power::system_bus::{BusEvent, NoBus, SystemBus, describe};
 const LOGIND: &str = "org.freedesktop.login1";
 const MANAGER_PATH: &str = "/org/freedesktop/login1";
 const MANAGER: &str = "org.freedesktop.login1.Manager";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// logind's own default limit (`InhibitorsMax=`); list entries beyond are not looked at.
 const MAX_LISTED: usize = 8192;
@@ -60,11 +61,18 @@ impl Inhibitor {
         self.read_back([]).await.map(|_standing| ())
     }
 
-    /// Asks for each kind on its own, in the order given: one refusal does not cost the others. Each call is bounded.
+    /// Asks for each kind on its own, all at once: one refusal does not cost the others. The answers come in the order
+    /// given. Each call is bounded.
     pub async fn take(&self, kinds: &[Kind]) -> Vec<(Kind, Result<Held, Refused>)> {
         let mut results = Vec::with_capacity(kinds.len());
-        for kind in kinds {
-            results.push((*kind, self.take_one(*kind).await));
+        for three in kinds.chunks(3) {
+            let ask = async |kind: Option<&Kind>| match kind {
+                Some(kind) => Some((*kind, self.take_one(*kind).await)),
+                None => None,
+            };
+            let (first, second, third) =
+                tokio::join!(ask(three.first()), ask(three.get(1)), ask(three.get(2)));
+            results.extend([first, second, third].into_iter().flatten());
         }
         results
     }
@@ -89,23 +97,14 @@ impl Inhibitor {
         pids.push(std::process::id());
         let connection = self.bus.connection().await.map_err(no_bus)?;
         let failed = |e: &zbus::Error| linux_errors::unreadable(e);
-        let reply = connection
-            .call_method(Some(LOGIND), MANAGER_PATH, Some(MANAGER), "ListInhibitors", &())
-            .await
-            .map_err(|e| failed(&e))?;
-        let listed: Vec<Listed> = reply.body().deserialize().map_err(|e| failed(&e))?;
-        let reply = connection
-            .call_method(
-                Some(LOGIND),
-                MANAGER_PATH,
-                Some("org.freedesktop.DBus.Properties"),
-                "Get",
-                &(MANAGER, "BlockInhibited"),
-            )
-            .await
-            .map_err(|e| failed(&e))?;
-        let blocked: zbus::OwnedVariant = reply.body().deserialize().map_err(|e| failed(&e))?;
-        let blocked = String::try_from(blocked).map_err(|e| failed(&e))?;
+        let list = connection.call_method(Some(LOGIND), MANAGER_PATH, Some(MANAGER), "ListInhibitors", &());
+        let property = (MANAGER, "BlockInhibited");
+        let blocked = connection.call_method(Some(LOGIND), MANAGER_PATH, Some(PROPERTIES), "Get", &property);
+        let (list, blocked) = tokio::join!(list, blocked);
+        let listed: Vec<Listed> =
+            list.and_then(|reply| reply.body().deserialize()).map_err(|e| failed(&e))?;
+        let blocked: Result<zbus::OwnedVariant, _> = blocked.and_then(|reply| reply.body().deserialize());
+        let blocked = blocked.and_then(String::try_from).map_err(|e| failed(&e))?;
         Ok(standing(listed, &blocked, &pids))
     }
 
