@@ -410,7 +410,9 @@ impl Dispatcher {
         }
         let process = match params.pid {
             Some(pid) => match resolve::declared(pid, caller) {
-                resolve::Resolution::Found(process) => Some(process),
+                resolve::Resolution::Found(process) | resolve::Resolution::FoundAbove { process, .. } => {
+                    Some(process)
+                }
                 resolve::Resolution::NotFound { why } => {
                     let failure =
                         Failure::new(ErrorCode::Refused, format!("process {pid} cannot be watched: {why}"));

@@ -113,24 +113,30 @@ impl Dispatcher {
         let event = std::str::from_utf8(view.event).ok().filter(|e| !e.is_empty());
         let argv: Vec<&[u8]> = view.argv().collect();
         let parsed = catch_unwind(AssertUnwindSafe(|| adapter.payload(event, &argv, view.payload)));
-        let Ok(parsed) = parsed else {
+        let Ok(mut parsed) = parsed else {
             self.counters.add("hook.parser_panicked");
             return None;
         };
         self.heard.insert(agent, clock::now());
         self.count(agent, &parsed);
         let now = self.now();
+        let resolution = self.process_behind(agent, caller, &parsed.observations);
+        for observation in &mut parsed.observations {
+            let facts = &mut observation.facts;
+            facts.can_ask = facts.can_ask.or(resolution.as_ref().and_then(resolve::Resolution::can_ask));
+        }
         let sender = Sender {
             agent,
             namespace: None,
             session: None,
             source,
             happened: happened(&view.head, &now, source),
-            process: self.process_behind(agent, caller, &parsed.observations),
+            process: resolution.and_then(|r| r.process()),
             delivery: DeliveryId(view.head.delivery),
         };
         let held = match (parsed.question, reply, source) {
-            (Some(question), Some(reply), Source::Hook) => {
+            // A question that no signal carries would never be answered.
+            (Some(question), Some(reply), Source::Hook) if parsed.observations.iter().any(|o| asks(&o.body)) => {
                 let waiting =
                     HeldReply { agent, event: event.unwrap_or_default().to_owned(), reply: reply.clone() };
                 self.held.insert(sender.delivery, waiting);
@@ -185,7 +191,7 @@ impl Dispatcher {
         agent: AgentKind,
         caller: Option<u32>,
         observations: &[Observation],
-    ) -> Option<AgentProcess> {
+    ) -> Option<resolve::Resolution> {
         caller?;
         if !self.core.settings().watch_parent_process {
             return None;
@@ -211,7 +217,7 @@ impl Dispatcher {
             self.counters.add("process.not_found");
             tracing::warn!(%agent, why, "no agent process found above a hook");
         }
-        resolution.process()
+        Some(resolution)
     }
 
     pub(crate) fn transcript_said(&mut self, key: &SessionKey, parsed: Parsed, delivery: DeliveryId) {

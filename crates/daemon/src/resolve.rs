@@ -12,6 +12,11 @@ use watchkeeper_os::process::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Resolution {
     Found(AgentProcess),
+    /// Found by ancestry, with what its command line says about whether a person can be asked.
+    FoundAbove {
+        process: AgentProcess,
+        can_ask: Option<bool>,
+    },
     /// Nobody among the ancestors is the agent; never guessed instead.
     NotFound {
         why: String,
@@ -22,8 +27,17 @@ impl Resolution {
     #[must_use]
     pub(crate) fn process(&self) -> Option<AgentProcess> {
         match self {
-            Self::Found(process) => Some(*process),
+            Self::Found(process) | Self::FoundAbove { process, .. } => Some(*process),
             Self::NotFound { .. } => None,
+        }
+    }
+
+    /// Whether the agent found above a hook can ask a person; `None`: unknown.
+    #[must_use]
+    pub(crate) fn can_ask(&self) -> Option<bool> {
+        match self {
+            Self::FoundAbove { can_ask, .. } => *can_ask,
+            Self::Found(_) | Self::NotFound { .. } => None,
         }
     }
 }
@@ -37,9 +51,13 @@ pub(crate) fn agent_above(kind: AgentKind, pid: Option<u32>) -> Resolution {
         return not_found("this kind of agent has no process rules");
     };
     let chain = chain_of(pid);
-    match find(adapter.ancestry(), &infos(&chain)) {
+    let infos = infos(&chain);
+    match find(adapter.ancestry(), &infos) {
         Found::Agent { index, shared } => match reference(&chain, index) {
-            Some(process) => Resolution::Found(AgentProcess { process, shared, declared: false }),
+            Some(process) => Resolution::FoundAbove {
+                process: AgentProcess { process, shared, declared: false },
+                can_ask: infos.get(index).and_then(|agent| adapter.can_ask(agent)),
+            },
             None => not_found("the agent was gone when its identity was taken"),
         },
         Found::None { why } => not_found(why),

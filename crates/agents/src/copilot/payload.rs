@@ -102,11 +102,9 @@ fn main_event(event: &str, value: &Value, context: &Context, out: &mut Parsed) {
             let name = tool_name(value);
             context.push(out, SignalBody::ToolFinished { id: format!("hook:{name}"), name, failed: true });
         }
-        // Comes for every call, even where everything is allowed; the dialog is hidden while this hook runs.
-        "PermissionRequest" => {
-            context.push(out, SignalBody::Displayed { what: event.to_owned() });
-            out.question = Some(HookQuestion::Permission);
-        }
+        // Comes for every call, even where everything is allowed, and the dialog is hidden while this hook runs: no wait,
+        // and never a hook to hold.
+        "PermissionRequest" => context.push(out, SignalBody::Displayed { what: event.to_owned() }),
         "Notification" => notification(value, context, out),
         "Stop" => {
             let body = SignalBody::Stopped {
@@ -158,11 +156,7 @@ fn subagent_event(event: &str, agent: String, context: &Context, out: &mut Parse
         "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "ErrorOccurred" => {
             context.push(out, SignalBody::Activity { what: Activity::Progress });
         }
-        "PermissionRequest" => {
-            context.push(out, SignalBody::Displayed { what: event.to_owned() });
-            out.question = Some(HookQuestion::Permission);
-        }
-        "Stop" | "Notification" | "PreCompact" | "SessionStart" | "SessionEnd" => {
+        "PermissionRequest" | "Stop" | "Notification" | "PreCompact" | "SessionStart" | "SessionEnd" => {
             context.push(out, SignalBody::Displayed { what: event.to_owned() });
         }
         _ => {
