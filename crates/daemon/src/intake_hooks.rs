@@ -136,7 +136,9 @@ impl Dispatcher {
         };
         let held = match (parsed.question, reply, source) {
             // A question that no signal carries would never be answered.
-            (Some(question), Some(reply), Source::Hook) if parsed.observations.iter().any(|o| asks(&o.body)) => {
+            (Some(question), Some(reply), Source::Hook)
+                if parsed.observations.iter().any(|o| asks(&o.body)) =>
+            {
                 let waiting =
                     HeldReply { agent, event: event.unwrap_or_default().to_owned(), reply: reply.clone() };
                 self.held.insert(sender.delivery, waiting);
