@@ -1,4 +1,5 @@
 //! The reference pages agree with the code.
+#![expect(clippy::unwrap_used, reason = "what a test cannot go on without fails it")]
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -1,5 +1,6 @@
 //! The command line against the real daemon of a private instance.
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "what a test cannot go on without fails it")]
 
 mod common;
 

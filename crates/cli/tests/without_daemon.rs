@@ -1,5 +1,6 @@
 //! What a person meets before a daemon runs.
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "what a test cannot go on without fails it")]
 
 mod common;
 

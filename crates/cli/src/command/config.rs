@@ -100,7 +100,7 @@ fn get(app: &App, key: Option<&str>) -> Outcome {
         if let (Some(_), [one]) = (key, values.settings.as_slice()) {
             return format!("{}\n", one.value);
         }
-        let cells: Vec<Vec<String>> = values.settings.iter().map(|setting| cells(setting)).collect();
+        let cells: Vec<Vec<String>> = values.settings.iter().map(cells).collect();
         let mut text = rows(&cells, |row, column, cell| match column {
             2 => app.terminal.paint(style::DIM, cell),
             1 if values.settings[row].value != values.settings[row].default => {

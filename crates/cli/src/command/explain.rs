@@ -49,7 +49,7 @@ fn text(explained: &Explained, terminal: &Terminal) -> String {
         fact("lineage", Some(format!("{} {}", link.link.replace('_', " "), link.id)));
     }
     lines.push(String::new());
-    let cells: Vec<Vec<String>> = evidence.iter().map(|row| evidence_cells(row)).collect();
+    let cells: Vec<Vec<String>> = evidence.iter().map(evidence_cells).collect();
     lines.extend(rows(&cells, |row, column, cell| match column {
         0 => terminal.paint(style::DIM, cell),
         4 => evidence[row].to.map_or_else(|| cell.to_owned(), |to| terminal.paint(style::state(to), cell)),

@@ -16,11 +16,16 @@ mod system;
 mod target;
 mod write;
 
-pub(crate) use context::{Context, ContextError};
+pub(crate) use context::Context;
+#[cfg(test)]
+pub(crate) use context::ContextError;
 pub(crate) use detect::{FoundAgent, find_agents};
+#[cfg(test)]
 pub(crate) use error::InstallError;
-pub(crate) use plan::{Action, AgentPlan, Change, FilePlan, Plan, Report, apply, plan, plan_uninstall};
-pub(crate) use status::{AgentStatus, FileStatus, HooksState, status};
+#[cfg(test)]
+pub(crate) use plan::FilePlan;
+pub(crate) use plan::{Action, Change, Plan, Report, apply, plan, plan_uninstall};
+pub(crate) use status::{AgentStatus, HooksState, status};
 
 #[cfg(test)]
 mod tests;

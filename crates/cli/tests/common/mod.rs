@@ -6,24 +6,24 @@ use std::{
 };
 
 /// One instance; its daemon is stopped at the end.
-pub struct Instance {
+pub(crate) struct Instance {
     folder: tempfile::TempDir,
 }
 
 impl Instance {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // A socket's path is short, so not below the build's folder.
         let folder = tempfile::Builder::new().prefix("wk").tempdir().unwrap();
         std::fs::create_dir(folder.path().join("person")).unwrap();
         Self { folder }
     }
 
-    pub fn home(&self) -> &Path {
+    pub(crate) fn home(&self) -> &Path {
         self.folder.path()
     }
 
     /// The program for this instance, with nothing of the tester's environment.
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_watchkeeper"));
         command
             .args(words)
@@ -38,12 +38,12 @@ impl Instance {
         command
     }
 
-    pub fn run(&self, words: &[&str]) -> Output {
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
         self.command(words).output().unwrap()
     }
 
     /// Exit code, standard output, standard error; the instance's folder reads `[HOME]`.
-    pub fn said(&self, words: &[&str]) -> (Option<i32>, String, String) {
+    pub(crate) fn said(&self, words: &[&str]) -> (Option<i32>, String, String) {
         let Output { status, stdout, stderr } = self.run(words);
         let home = self.home().display().to_string();
         let text = |bytes| String::from_utf8(bytes).unwrap().replace(&home, "[HOME]");
@@ -51,7 +51,7 @@ impl Instance {
     }
 
     /// Standard output as JSON; the command must succeed.
-    pub fn json(&self, words: &[&str]) -> serde_json::Value {
+    pub(crate) fn json(&self, words: &[&str]) -> serde_json::Value {
         let words = [words, &["--json"]].concat();
         let (code, out, err) = self.said(&words);
         assert_eq!(code, Some(0), "{words:?}: {out}{err}");

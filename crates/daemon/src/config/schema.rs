@@ -154,7 +154,7 @@ pub const SETTINGS: &[Setting] = &[
     choice_setting!(
         record_prompts,
         RecordPrompts { "off" = Off, "preview" = Preview, "full" = Full },
-        "How much of a prompt is stored: nothing beyond a short preview in memory, its first 50 characters, or all."
+        "What is stored of prompts and of the commands of background work: nothing, their first 50 characters, or whole prompts."
     ),
     bool_setting!(watch_parent_process, "Find each agent's process and watch it for exit."),
     bool_setting!(
