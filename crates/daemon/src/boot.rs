@@ -53,7 +53,7 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
     let reader = store.reader()?;
     let was_clean = reader.fact(CLEAN)?.as_deref() == Some(b"1");
     let cursors = reader.cursors()?.cursors;
-    let deliveries = store.deliveries()?;
+    let deliveries = store.deliveries();
     let reader = EventReader::new(reader);
 
     let configuration = Configuration::load(&place.config);

@@ -129,17 +129,10 @@ impl Journal {
         self.last
     }
 
-    /// Whether this delivery was applied before. An unreadable index answers no: applying a signal twice is harmless, losing
-    /// it is not, and the journal's own index still refuses a second row.
+    /// Whether this delivery was applied before. Answered from memory.
     #[must_use]
     pub(crate) fn is_known(&self, delivery: DeliveryId) -> bool {
-        match self.deliveries.known(delivery) {
-            Ok(known) => known,
-            Err(error) => {
-                tracing::warn!(%error, "cannot look a delivery up");
-                false
-            }
-        }
+        self.deliveries.known(delivery)
     }
 
     /// Stores the core's state as of the last appended row, unless rows are waiting for room.

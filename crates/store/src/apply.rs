@@ -1,7 +1,8 @@
 //! What the writer does to the database, one batch of commands a transaction.
 
-use rusqlite::{Connection, OptionalExtension, Statement, named_params, params};
-use std::sync::mpsc::SyncSender;
+use rusqlite::{Connection, OptionalExtension, Row, Statement, named_params, params};
+use std::{collections::HashSet, sync::mpsc::SyncSender};
+use watchkeeper_core::DeliveryId;
 
 use crate::{
     checksum::Crc,
@@ -9,6 +10,7 @@ use crate::{
     entry::{Cursor, Entry, Seq, Snapshot, Urgency, key_text, path_text},
     error::DatabaseError,
     limits::{CURSORS_MAX, Limits, SNAPSHOTS_KEPT, TRIM_ROWS},
+    queue::Fold,
 };
 
 /// One thing for the writer to do. Commands are stored in the order they were submitted.
@@ -18,6 +20,8 @@ pub(crate) enum Command {
         seq: Seq,
         entry: Entry,
         urgency: Urgency,
+        /// Set by the queue: the delivery was stored or accepted before, so this one only takes its position.
+        duplicate: bool,
     },
     SaveSnapshot(Snapshot),
     SaveCursor(Cursor),
@@ -73,17 +77,15 @@ impl<'c> Statements<'c> {
     pub(crate) fn prepare(connection: &'c Connection) -> Result<Self, DatabaseError> {
         Ok(Self {
             connection,
-            // Only a delivery may be there already; a position that is taken is an error.
             append: connection.prepare(
                 "INSERT INTO journal (seq, wall_ms, kind, session, incarnation, delivery, checksum, body)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                 ON CONFLICT (delivery) WHERE delivery IS NOT NULL DO NOTHING",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?,
             save_cursor: connection.prepare(
                 "INSERT OR REPLACE INTO transcript_cursor (session, path, touched, device, inode, offset, state)
                  VALUES (:session, :path, :touched, :device, :inode, :offset, :state)",
             )?,
-            trim: connection.prepare("DELETE FROM journal WHERE seq <= ?1")?,
+            trim: connection.prepare("DELETE FROM journal WHERE seq <= ?1 RETURNING delivery")?,
         })
     }
 
@@ -94,9 +96,11 @@ impl<'c> Statements<'c> {
         for command in commands {
             applied.wrote |= !matches!(command, Command::Flush(_));
             match command {
-                Command::Append { seq, entry, urgency } => {
-                    if !self.append(*seq, entry)? {
+                Command::Append { seq, entry, urgency, duplicate } => {
+                    if *duplicate {
                         applied.duplicates.push(*seq);
+                    } else {
+                        self.append(*seq, entry)?;
                     }
                     applied.last = Some(*seq);
                     if *urgency == Urgency::SyncFirst && applied.first_urgent.is_none() {
@@ -127,18 +131,22 @@ impl<'c> Statements<'c> {
         Ok(applied)
     }
 
-    /// Deletes rows up to `through`, at most a chunk from `first`; gives the first position that may remain.
-    pub(crate) fn trim(&mut self, first: Seq, through: Seq) -> Result<Seq, DatabaseError> {
+    /// Deletes rows up to `through`, at most a chunk from `first`.
+    pub(crate) fn trim(&mut self, first: Seq, through: Seq) -> Result<Trimmed, DatabaseError> {
         let end = through.0.min(first.0.saturating_add(TRIM_ROWS - 1));
-        self.trim.execute([end.cast_signed()])?;
-        Ok(Seq(end).next())
+        let mut deleted = self.trim.query([end.cast_signed()])?;
+        let mut deliveries = Vec::new();
+        while let Some(row) = deleted.next()? {
+            deliveries.extend(delivery_of_row(row, 0).map(Fold::of));
+        }
+        Ok(Trimmed { remains: Seq(end).next(), deliveries })
     }
 
-    fn append(&mut self, seq: Seq, entry: &Entry) -> Result<bool, DatabaseError> {
+    fn append(&mut self, seq: Seq, entry: &Entry) -> Result<(), DatabaseError> {
         let session = entry.key.as_ref().map(key_text);
         let delivery = entry.delivery.map(|d| d.0.to_be_bytes());
         let checksum = row_checksum(seq, &entry.kind, &entry.body);
-        let changed = self.append.execute(params![
+        self.append.execute(params![
             seq.0.cast_signed(),
             entry.wall.0,
             entry.kind,
@@ -148,7 +156,7 @@ impl<'c> Statements<'c> {
             checksum,
             entry.body,
         ])?;
-        Ok(changed == 1)
+        Ok(())
     }
 
     fn save_snapshot(&self, snapshot: &Snapshot) -> Result<(), DatabaseError> {
@@ -187,6 +195,31 @@ impl<'c> Statements<'c> {
         })?;
         Ok(())
     }
+}
+
+/// What a chunk of the trim left.
+#[derive(Debug)]
+pub(crate) struct Trimmed {
+    /// The first position that may still have a row.
+    pub(crate) remains: Seq,
+    pub(crate) deliveries: Vec<Fold>,
+}
+
+/// All deliveries of the journal.
+pub(crate) fn deliveries(connection: &Connection) -> Result<HashSet<Fold>, DatabaseError> {
+    let mut statement = connection.prepare("SELECT delivery FROM journal WHERE delivery IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    let mut found = HashSet::new();
+    while let Some(row) = rows.next()? {
+        found.extend(delivery_of_row(row, 0).map(Fold::of));
+    }
+    Ok(found)
+}
+
+/// The delivery in a column; `None` where there is none or none that we wrote.
+pub(crate) fn delivery_of_row(row: &Row<'_>, column: usize) -> Option<DeliveryId> {
+    let bytes = row.get_ref(column).ok()?.as_blob().ok()?;
+    Some(DeliveryId(u128::from_be_bytes(bytes.try_into().ok()?)))
 }
 
 /// First and last position, and the snapshots, newest first.

@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::path::PathBuf;
-use watchkeeper_core::{DeliveryId, Incarnation, Wall};
+use watchkeeper_core::{Incarnation, Wall};
 
 use crate::{
-    apply::{Extent, row_checksum, seq_of, snapshot_checksum},
+    apply::{Extent, delivery_of_row, row_checksum, seq_of, snapshot_checksum},
     entry::{Cursor, Entry, EventQuery, EventRow, FileIdentity, Seq, Snapshot, key_of_text, key_text},
     error::{DatabaseError, ReadError},
     limits::{EVENTS_BYTES_MAX, EVENTS_ROWS_MAX, REPLAY_ROWS},
@@ -179,11 +179,10 @@ pub(crate) fn rows_after(connection: &Connection, after: Seq) -> Result<u64, Dat
 /// Columns: seq, wall_ms, kind, session, incarnation, delivery, body.
 pub(crate) fn event(row: &Row<'_>) -> Result<EventRow, rusqlite::Error> {
     let session: Option<String> = row.get(3)?;
-    let delivery: Option<Vec<u8>> = row.get(5)?;
     Ok(EventRow {
         seq: seq_of(row.get(0)?),
         entry: Entry {
-            delivery: delivery.and_then(|d| d.try_into().ok()).map(|d| DeliveryId(u128::from_be_bytes(d))),
+            delivery: delivery_of_row(row, 5),
             key: session.as_deref().and_then(key_of_text),
             incarnation: row.get::<_, Option<u32>>(4)?.map(Incarnation),
             kind: row.get(2)?,

@@ -24,7 +24,6 @@ const MIGRATIONS: [&str; FORMAT as usize] = [
          checksum INTEGER NOT NULL,
          body BLOB NOT NULL
      ) STRICT;
-     CREATE UNIQUE INDEX journal_delivery ON journal (delivery) WHERE delivery IS NOT NULL;
      CREATE TABLE snapshot (
          through INTEGER PRIMARY KEY,
          checksum INTEGER NOT NULL,

@@ -2,20 +2,21 @@
 
 use rusqlite::Connection;
 use std::{
+    collections::HashSet,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use crate::{
-    apply::{Extent, Statements},
+    apply::{Extent, Statements, deliveries},
     connection::{open_reader, open_writer},
     deliveries::Deliveries,
     entry::{Committed, Seq, Snapshot},
     error::{DatabaseError, FailureKind, OpenError, ReadError},
     files::{Lock, Paths},
     limits::Limits,
-    queue::Queue,
+    queue::{Fold, Queue},
     read::{Reader, newest_snapshot, rows_after},
     salvage::{Salvaged, salvage},
     schema,
@@ -119,9 +120,9 @@ impl Store {
             }
         };
         paths.clear_suspect();
-        let Found { connection, extent, mut recovery } = found;
+        let Found { connection, extent, deliveries, mut recovery } = found;
         recovery.notes.splice(0..0, note);
-        let queue = Arc::new(Queue::new(extent.stored()));
+        let queue = Arc::new(Queue::new(extent.stored(), deliveries));
         Ok(Opened { store: Self { paths, lock, connection, extent, limits, queue }, recovery })
     }
 
@@ -140,12 +141,9 @@ impl Store {
     }
 
     /// The lookup for deliveries.
-    ///
-    /// # Errors
-    /// The database could not be opened.
-    pub fn deliveries(&self) -> Result<Deliveries, ReadError> {
-        let connection = read_connection(&self.paths)?;
-        Ok(Deliveries { connection, path: self.paths.database.clone(), queue: Arc::clone(&self.queue) })
+    #[must_use]
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries { queue: Arc::clone(&self.queue) }
     }
 
     /// Starts writing. `report` runs on the writing thread, in order, and must not block for long. The lock goes with
@@ -178,6 +176,7 @@ fn read_connection(paths: &Paths) -> Result<Connection, ReadError> {
 struct Found {
     connection: Connection,
     extent: Extent,
+    deliveries: HashSet<Fold>,
     recovery: Recovery,
 }
 
@@ -211,8 +210,9 @@ impl Found {
             return Err(Trouble::Damaged(error.to_string()));
         }
         let extent = Extent::read(&connection).map_err(trouble("read"))?;
+        let deliveries = deliveries(&connection).map_err(trouble("read"))?;
         let recovery = recovery(&connection).map_err(trouble("read"))?;
-        Ok(Self { connection, extent, recovery })
+        Ok(Self { connection, extent, deliveries, recovery })
     }
 }
 
@@ -276,7 +276,8 @@ fn repair(paths: &Paths, limits: Limits, why: String) -> Result<(Found, Note), O
         salvage(&to, &connection).map_err(database("salvage a damaged database into"))?;
     Paths::forget_shared_memory_of(&to);
     let extent = Extent::read(&connection).map_err(database("read"))?;
+    let deliveries = deliveries(&connection).map_err(database("read"))?;
     let recovery = recovery(&connection).map_err(database("read"))?;
     let note = Note::MovedAside { why, to, rows, damaged_rows: damaged, gaps, snapshots, cursors };
-    Ok((Found { connection, extent, recovery }, note))
+    Ok((Found { connection, extent, deliveries, recovery }, note))
 }

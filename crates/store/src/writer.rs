@@ -15,7 +15,7 @@ use std::{
 use watchkeeper_core::SessionKey;
 
 use crate::{
-    apply::{Applied, Command, Extent, Statements},
+    apply::{Applied, Command, Extent, Statements, Trimmed},
     entry::{Committed, Cursor, Entry, Failure, Seq, Snapshot, Urgency, key_text, path_text},
     error::{CloseError, DatabaseError, FailureKind, FlushError, OpenError, ReadError, SubmitError},
     files::{Lock, Paths},
@@ -23,7 +23,7 @@ use crate::{
         BATCH_BYTES_MAX, BATCH_COMMANDS_MAX, BODY_BYTES_MAX, CHECKPOINT_FRAMES, CHECKPOINT_FRAMES_LATE,
         Limits, RETRY_FIRST, RETRY_LONGEST, SNAPSHOT_BYTES_MAX, SYNC_WITHIN, TEXT_BYTES_MAX,
     },
-    queue::Queue,
+    queue::{Outcome, Queue},
     read::Reader,
     store::reader,
     sync::{Checkpoint, LogSync, SyncFailure, checkpoint},
@@ -83,7 +83,7 @@ impl JournalWriter {
         within("a body", entry.body.len(), BODY_BYTES_MAX)?;
         within("a kind", entry.kind.len(), TEXT_BYTES_MAX)?;
         within("a session key", entry.key.as_ref().map_or(0, |k| key_text(k).len()), TEXT_BYTES_MAX)?;
-        self.queue.submit(Command::Append { seq, entry, urgency })
+        self.queue.submit(Command::Append { seq, entry, urgency, duplicate: false })
     }
 
     /// Queues the state after the input at `through`; it is stored after every entry submitted before it, and two are
@@ -370,7 +370,7 @@ impl Writer<'_> {
         let batch = &self.backlog.make_contiguous()[..count];
         match self.statements.apply(batch, self.stored) {
             Ok(applied) => {
-                self.queue.done(batch);
+                self.queue.done(batch, Outcome::Stored);
                 drop(self.backlog.drain(..count));
                 self.batch_commands = BATCH_COMMANDS_MAX;
                 self.succeeded();
@@ -430,7 +430,7 @@ impl Writer<'_> {
         }
         self.batch_commands = BATCH_COMMANDS_MAX;
         let Some(refused) = self.backlog.pop_front() else { return };
-        self.queue.done(std::slice::from_ref(&refused));
+        self.queue.done(std::slice::from_ref(&refused), Outcome::Refused);
         tracing::error!(%error, ?refused, "the journal refused a command");
         if let Command::Append { seq, .. } = refused {
             self.stored = seq;
@@ -545,7 +545,8 @@ impl Writer<'_> {
     fn trim(&mut self) {
         let (Some(through), Some(first), None) = (self.trim_through, self.first, self.retry) else { return };
         match self.statements.trim(first, through) {
-            Ok(remains) => {
+            Ok(Trimmed { remains, deliveries }) => {
+                self.queue.forget(&deliveries);
                 self.first = Some(remains);
                 if remains > through {
                     self.trim_through = None;

@@ -30,7 +30,7 @@ impl Journal {
 
     pub(crate) fn open_with(dir: &Path, limits: Limits) -> Self {
         let opened = Store::open_with(dir, limits).unwrap();
-        let (reader, deliveries) = (opened.store.reader().unwrap(), opened.store.deliveries().unwrap());
+        let (reader, deliveries) = (opened.store.reader().unwrap(), opened.store.deliveries());
         let last = opened.store.last_seq();
         let (tell, reports) = channel();
         let writer = opened.store.start_writer(move |c| tell.send(c).unwrap_or_default()).unwrap();
