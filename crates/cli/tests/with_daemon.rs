@@ -32,7 +32,7 @@ The daemon is started.
 No coding agent found that Watchkeeper knows; `watchkeeper install` looks again.
 
 awake: no — no agent works
-held: nothing   lid: unknown   power: mains   external displays: unknown
+held: nothing   lid: [..]   power: [..]   external displays: [..]
 
 No session yet. Start a coding agent and it appears here.
 
