@@ -46,6 +46,8 @@ def command_ended(e: Evidence) -> bool:
 
 
 AGENT_GONE = any_of(hook("SessionEnd"), registry("removed"), lambda e: e.kind == "exit" and e.name == "agent")
+# Codex creates a rollout just before its first hook, in a folder of the day: until the hook nobody can know of it.
+FIRST_PROMPT = any_of(hook("UserPromptSubmit"), registry("busy"))
 TURN_STARTED = any_of(hook("UserPromptSubmit"), registry("busy"), record("event_msg/task_started"))
 TURN_STOPPED = any_of(hook("Stop"), registry("idle", "shell"), record("event_msg/task_complete"))
 INTERRUPTED = any_of(hook("Interrupt"), registry("idle"), interrupt_record, record("event_msg/turn_aborted"))
@@ -57,14 +59,14 @@ EXIT = lambda e: e.kind == "exit" and e.name == "agent"  # noqa: E731
 
 def print_text(scene: Scene) -> None:
     scene.print_mode("PLAY slow:4")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
     scene.expect("ended", AGENT_GONE, "the agent ended")
 
 
 def print_tool(scene: Scene) -> None:
     scene.print_mode(f"PLAY bash:{BUSY_3} ;; slow:2")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("working", hook("PostToolUse"), "the tool returned")
     scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
     scene.expect("ended", AGENT_GONE, "the agent ended")
@@ -73,7 +75,7 @@ def print_tool(scene: Scene) -> None:
 def print_background(scene: Scene) -> None:
     """Claude waits for its background shells; each end of one is a turn of its own."""
     scene.print_mode("PLAY bgbash:sleep 7; echo finished ;; slow:2")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("background", TURN_STOPPED, "the turn stopped with a shell running")
     scene.expect("working", TURN_STARTED, "the shell's end began a turn")
     scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
@@ -83,22 +85,23 @@ def print_background(scene: Scene) -> None:
 def exec_background(scene: Scene) -> None:
     """`codex exec` does not wait: it ends, and ends the command."""
     scene.print_mode("PLAY bgbash:sleep 20; echo finished ;; slow:3")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("background", TURN_STOPPED, "the turn stopped with a command running", brief=True)
-    scene.expect("ended", EXIT, "the agent ended")
+    scene.expect("idle", any_of(command_ended, hook("SessionEnd")), "the agent ended the command", brief=True)
+    scene.expect("ended", AGENT_GONE, "the agent ended")
 
 
 def print_permission(scene: Scene) -> None:
     """Nobody can be asked: the request is denied at once and is never a lock."""
     scene.print_mode("PLAY permit:touch asked ;; slow:3", asks=True)
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
     scene.expect("ended", AGENT_GONE, "the agent ended")
 
 
 def print_kill(scene: Scene) -> None:
     scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     scene.kill_agent()
     scene.expect("ended", EXIT, "the agent was killed")
@@ -106,7 +109,7 @@ def print_kill(scene: Scene) -> None:
 
 def print_daemon_kill(scene: Scene) -> None:
     scene.print_mode(f"PLAY bash:{BUSY_3} ;; bash:{BUSY_3} ;; slow:3")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     daemon_dies_and_returns(scene)
     scene.expect("idle", TURN_STOPPED, "the turn stopped", brief=True)
@@ -138,7 +141,7 @@ def leave(scene: Scene) -> None:
 def terminal_text(scene: Scene) -> None:
     open_idle(scene)
     scene.send("PLAY slow:3")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("idle", TURN_STOPPED, "the turn stopped")
     scene.send("PLAY slow:3")
     scene.expect("working", TURN_STARTED, "a second prompt was given")
@@ -149,7 +152,7 @@ def terminal_text(scene: Scene) -> None:
 def terminal_tool(scene: Scene) -> None:
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_3} ;; slow:2")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("working", hook("PostToolUse"), "the tool returned")
     scene.expect("idle", TURN_STOPPED, "the turn stopped")
     leave(scene)
@@ -158,7 +161,7 @@ def terminal_tool(scene: Scene) -> None:
 def terminal_background_claude(scene: Scene) -> None:
     open_idle(scene)
     scene.send("PLAY bgbash:sleep 7; echo finished ;; slow:2")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("background", TURN_STOPPED, "the turn stopped with a shell running")
     scene.expect("working", TURN_STARTED, "the shell's end began a turn")
     scene.expect("idle", TURN_STOPPED, "that turn stopped")
@@ -169,7 +172,7 @@ def terminal_background_codex(scene: Scene) -> None:
     """Codex tells of the end only in its rollout, and never wakes the model for it."""
     open_idle(scene)
     scene.send("PLAY bgbash:sleep 7; echo finished ;; slow:2")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("background", TURN_STOPPED, "the turn stopped with a command running")
     scene.expect("idle", command_ended, "the command ended")
     leave(scene)
@@ -178,7 +181,7 @@ def terminal_background_codex(scene: Scene) -> None:
 def terminal_permission_claude(scene: Scene) -> None:
     open_idle(scene, asks=True)
     scene.send(f"PLAY permit:{BUSY_3} ;; slow:2")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("waiting", ASKED, "a permission dialog opened", waiting_for="permission_prompt")
     scene.press("Enter")
     scene.expect("working", any_of(registry("busy"), hook("PostToolUse")), "the person allowed it")
@@ -195,7 +198,7 @@ def terminal_permission_codex(scene: Scene) -> None:
     """Codex reports no approval: until the tool returns nothing tells that the person has answered."""
     open_idle(scene, asks=True)
     scene.send(f"PLAY permit:{BUSY_3} ;; slow:3")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("waiting", ASKED, "an approval dialog opened", waiting_for="permission_prompt")
     scene.terminal.wait_for("Would you like to run")
     scene.press("y")
@@ -214,7 +217,7 @@ def terminal_permission_codex(scene: Scene) -> None:
 def terminal_question_claude(scene: Scene) -> None:
     open_idle(scene)
     scene.send("PLAY ask ;; slow:3")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("waiting", ASKED, "a question was asked", waiting_for="question")
     scene.press("Enter")
     scene.expect("working", any_of(registry("busy"), hook("PostToolUse")), "the person answered")
@@ -225,7 +228,7 @@ def terminal_question_claude(scene: Scene) -> None:
 def terminal_question_codex(scene: Scene) -> None:
     open_idle(scene)
     scene.send("PLAY ask ;; slow:3")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("waiting", hook("PreToolUse", tool="request_user_input"), "a question was asked")
     scene.press("Enter")
     scene.expect("working", hook("PostToolUse", tool="request_user_input"), "the person answered")
@@ -236,7 +239,7 @@ def terminal_question_codex(scene: Scene) -> None:
 def terminal_escape_turn(scene: Scene) -> None:
     open_idle(scene)
     scene.send("PLAY slow:30")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.pause(1.0)
     scene.press("Escape")
     scene.expect("idle", INTERRUPTED, "Esc interrupted the answer")
@@ -247,7 +250,7 @@ def terminal_escape_tool_claude(scene: Scene) -> None:
     """Claude ends the tool that ran."""
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     scene.press("Escape")
     scene.expect("idle", INTERRUPTED, "Esc interrupted the tool")
@@ -258,7 +261,7 @@ def terminal_escape_tool_codex(scene: Scene) -> None:
     """Codex leaves the command running, as a terminal in the background."""
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     scene.press("Escape")
     scene.expect("background", INTERRUPTED, "Esc interrupted the turn, not the command")
@@ -269,7 +272,7 @@ def terminal_escape_before_first_byte(scene: Scene) -> None:
     """Claude fires no hook and writes nothing into its transcript: only its registry tells."""
     open_idle(scene)
     scene.send("PLAY think:30")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.pause(1.0)
     scene.press("Escape")
     scene.expect("idle", INTERRUPTED, "Esc came before the first byte")
@@ -279,7 +282,7 @@ def terminal_escape_before_first_byte(scene: Scene) -> None:
 def terminal_kill(scene: Scene) -> None:
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     scene.kill_agent()
     scene.expect("ended", EXIT, "the agent was killed")
@@ -288,7 +291,7 @@ def terminal_kill(scene: Scene) -> None:
 def terminal_daemon_kill(scene: Scene) -> None:
     open_idle(scene)
     scene.send(f"PLAY bash:{BUSY_3} ;; bash:{BUSY_3} ;; slow:3")
-    scene.expect("working", TURN_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     scene.expect("working", hook("PreToolUse"), "a tool was started")
     daemon_dies_and_returns(scene)
     scene.expect("idle", TURN_STOPPED, "the turn stopped")
@@ -311,7 +314,7 @@ def shared_server(scene: Scene) -> None:
     """Codex as it comes: hooks trusted through its dialog, turns run by the shared app-server."""
     scene.open_terminal(trust_dialog=True)
     scene.send(f"PLAY bash:{BUSY_3} ;; slow:2")
-    scene.expect("working", TURN_STARTED, "a prompt was given")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.expect("idle", TURN_STOPPED, "the turn stopped")
     scene.send("/quit")
     scene.expect("idle", EXIT, "the person left; the thread stays loaded")
