@@ -65,13 +65,19 @@ pub(super) fn details(agent: &AgentStatus) -> Vec<String> {
             lines.push(format!("{path}: out of date {}", list(&file.outdated)));
         }
         if !file.disabled.is_empty() {
-            lines.push(format!("{path}: switched off by {}", list(&file.disabled)));
+            lines.push(format!("{path}: no hook runs from it: {}", list(&file.disabled)));
         }
     }
     if !agent.untrusted.is_empty() {
         lines.push(format!(
             "the agent waits for your review of {}: start it and look at its hooks",
             agent.untrusted.join(", ")
+        ));
+    }
+    if !agent.changed_since_review.is_empty() {
+        lines.push(format!(
+            "changed since your review, so the agent asks again: {}",
+            agent.changed_since_review.join(", ")
         ));
     }
     if !agent.switched_off.is_empty() {
