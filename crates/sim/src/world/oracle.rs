@@ -14,8 +14,11 @@ type Life = (SessionKey, Incarnation);
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     ends: BTreeMap<Life, u32>,
-    /// Lives that were announced as over since they last worked.
-    announced: BTreeSet<Life>,
+    /// Turns whose end was announced, until the session is seen to work again: at most one PostSessionEnd each. A turn that
+    /// only the agent's own state tells of has no id.
+    announced: BTreeSet<(Life, u32)>,
+    /// The newest turn that was heard of, by session.
+    turns: BTreeMap<SessionKey, u32>,
     announced_suspends: u32,
     /// Hooks that wait, until when.
     pub(super) held: BTreeMap<DeliveryId, Mono>,
@@ -40,21 +43,21 @@ impl Oracle {
         match effect {
             Effect::Transitioned { key, incarnation, to, .. } => {
                 let life = (key.clone(), *incarnation);
-                match to {
-                    ShownState::Ended => {
-                        let ends = self.ends.entry(life.clone()).or_default();
-                        *ends += 1;
-                        if *ends > 1 {
-                            self.problem(format!("{key} #{} ended twice", incarnation.0));
-                        }
+                if *to == ShownState::Working {
+                    self.announced.retain(|(announced, _)| *announced != life);
+                }
+                if *to == ShownState::Ended {
+                    let ends = self.ends.entry(life).or_default();
+                    *ends += 1;
+                    if *ends > 1 {
+                        self.problem(format!("{key} #{} ended twice", incarnation.0));
                     }
-                    ShownState::Working => _ = self.announced.remove(&life),
-                    ShownState::Waiting | ShownState::Background | ShownState::Idle => {}
                 }
             }
             Effect::Webhook { event: Webhook::PostSessionEnd { key, incarnation } } => {
-                if !self.announced.insert((key.clone(), *incarnation)) {
-                    self.problem(format!("{key} #{}: two PostSessionEnd in one turn", incarnation.0));
+                let turn = self.turns.get(key).copied().unwrap_or(0);
+                if !self.announced.insert(((key.clone(), *incarnation), turn)) {
+                    self.problem(format!("{key} #{}: two PostSessionEnd in turn {turn}", incarnation.0));
                 }
             }
             Effect::Webhook { event: Webhook::PreSuspend { .. } } => {
@@ -100,6 +103,12 @@ impl Oracle {
             | Effect::RestoreLidAction
             | Effect::ExitRuntime => {}
         }
+    }
+
+    /// A signal of this turn reached the core.
+    pub(super) fn heard(&mut self, key: &SessionKey, turn: u32) {
+        let newest = self.turns.entry(key.clone()).or_default();
+        *newest = turn.max(*newest);
     }
 
     /// A suspend that was announced and then cut off by a crash or a sleep of the system's own may be announced again.

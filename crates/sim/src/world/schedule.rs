@@ -298,7 +298,7 @@ pub(super) fn schedule(seed: u64, steps: usize) -> Vec<Step> {
     }
     let at = 3 + dice.below(u32::try_from(steps.saturating_sub(3)).unwrap_or(1)) as usize;
     all.insert(at.min(all.len()), Step { after_ms: 10, what: fault(&mut dice) });
-    if dice.below(400) == 0 {
+    if dice.below(300) == 0 {
         all.push(Step { after_ms: 10, what: What::Flood { count: 1200 } });
     }
     all

@@ -13,6 +13,7 @@ use watchkeeper_core::{
     input::{HeldHook, Known, ProbeAnswer, Refused, WatchOutcome},
     signal::{Facts, Source, Thread},
     time::{Boot, Stamp},
+    view::SessionView,
 };
 
 use super::{
@@ -340,8 +341,22 @@ impl World {
         };
         self.journal.push(stored);
         self.inputs += 1;
+        let mute = mute_session(&input.body, &self.core);
         let outcome = self.core.handle(&input);
+        if let Some((key, before)) = mute
+            && self.core.session(&key) != Some(before)
+        {
+            self.oracle.problem(format!("{key} changed by what may change nothing"));
+        }
         self.coverage.marks = self.coverage.marks.union(outcome.marks);
+        for effect in &outcome.effects {
+            self.oracle.effect(effect, self.truth, &self.core);
+        }
+        // After its effects: what they announce is of the turns before it.
+        if let InputBody::Signal { signal, .. } = &input.body {
+            let turn = signal.turn.as_ref().and_then(|t| t.0.strip_prefix('t')?.parse().ok());
+            self.oracle.heard(&signal.key, turn.unwrap_or(0));
+        }
         self.effects.extend(outcome.effects);
     }
 
@@ -352,7 +367,6 @@ impl World {
             if count > LIVELOCK {
                 return self.oracle.problem(format!("effects without end, the last is {effect:?}"));
             }
-            self.oracle.effect(&effect, self.truth, &self.core);
             let kind = EffectKind::of(&effect);
             self.coverage.effects.insert(kind);
             let fault = kind.faults().iter().copied().find(|fault| self.armed.remove(&(kind, *fault)));
@@ -507,12 +521,7 @@ impl World {
 
     fn down(&mut self, away_ms: u32) {
         self.up = false;
-        // What became of the sessions is written down, whoever was still to be told of it.
-        for effect in std::mem::take(&mut self.effects) {
-            if matches!(effect, Effect::Transitioned { .. }) {
-                self.oracle.effect(&effect, self.truth, &self.core);
-            }
-        }
+        self.effects.clear();
         self.watched.clear();
         self.hold_wanted = false;
         self.oracle.daemon_gone();
@@ -578,7 +587,20 @@ impl World {
         }
     }
 
+    /// Past the limits: more ended sessions than are kept, more work in one session than is tracked.
     fn flood(&mut self, count: u16) {
+        let key = watchkeeper_core::SessionKey::new(AgentKind::Claude, format!("flood-{}", self.counter));
+        for n in 0..count {
+            let body = SignalBody::WorkStarted {
+                id: format!("w{n}"),
+                what: watchkeeper_core::signal::WorkKind::Shell,
+                label: None,
+                process: None,
+            };
+            let start = if n == 0 { SignalBody::Started { prompt: None } } else { body };
+            let signal = self.signal(key.clone(), None, Source::User, start);
+            self.input(InputBody::Signal { signal: Box::new(signal), held: None });
+        }
         for n in 0..count {
             let key =
                 watchkeeper_core::SessionKey::new(AgentKind::Claude, format!("flood-{}-{n}", self.counter));
@@ -593,6 +615,17 @@ impl World {
             self.carry_out();
         }
     }
+}
+
+/// The session that this input speaks of and must not change, as it is before: what only displays, and what is said of an
+/// older life.
+fn mute_session(body: &InputBody, core: &Core) -> Option<(watchkeeper_core::SessionKey, SessionView)> {
+    let InputBody::Signal { signal, .. } = body else { return None };
+    let before = core.session(&signal.key)?;
+    let older = signal.incarnation.is_some_and(|named| named < before.incarnation);
+    // A display may still bring facts (a title, a process) of a session that lives.
+    let displays = matches!(signal.body, SignalBody::Displayed { .. }) && signal.process.is_none();
+    (older || displays).then(|| (signal.key.clone(), before))
 }
 
 fn known<T>(value: Option<T>) -> Known<T> {

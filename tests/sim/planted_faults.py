@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Plants five faults in copies of the core, one at a time, and expects the simulator to find each within 1,000 seeds.
+
+    tests/sim/planted_faults.py [NAME...]
+
+A fault is a small change of text. One that no longer applies is a failure: the list must follow the code. The copies lie in
+one folder, so that only the core and the simulator are built again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SEEDS = 1000
+# What a copy of the workspace needs; everything else stays where it is.
+NEEDED = ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml", "crates", "xtask"]
+
+# name, file below crates/core/src, text, replacement
+FAULTS: list[tuple[str, str, str, str]] = [
+    (
+        "unknown_lid_counts_as_shut",
+        "machine.rs",
+        "self.state.machine.lid_closed == Known::Is(true) && self.known_external()",
+        "self.state.machine.lid_closed != Known::Is(false) && self.known_external()",
+    ),
+    (
+        "leases_are_no_demand",
+        "machine.rs",
+        "            || !self.state.machine.leases.is_empty()\n    }",
+        "    }",
+    ),
+    (
+        "older_life_is_heard",
+        "dispatch.rs",
+        "            return named < session.incarnation;",
+        "            return named.0 + 1 < session.incarnation.0;",
+    ),
+    (
+        "display_is_work",
+        "apply.rs",
+        "SignalBody::Displayed { .. } => step.recorded(Mark::DisplayedOnly),",
+        "SignalBody::Displayed { .. } => self.activity(said, &Activity::ModelOutput, rules, step),",
+    ),
+    (
+        "snapshot_forgets_heirs",
+        "core.rs",
+        "    pub(crate) bequests: Vec<Bequest>,",
+        "    #[serde(skip)]\n    pub(crate) bequests: Vec<Bequest>,",
+    ),
+]
+
+
+def copy(folder: Path) -> None:
+    for name in NEEDED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("target", "recordings"))
+        elif source.exists():
+            shutil.copy2(source, folder / name)
+
+
+def found(folder: Path, target: Path) -> tuple[bool, str]:
+    environment = os.environ | {"CARGO_TARGET_DIR": str(target)}
+    build = ["cargo", "build", "--quiet", "--profile", "sim", "--package", "watchkeeper-sim"]
+    built = subprocess.run(build, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        return False, "it does not build:\n" + built.stderr[-2000:]
+    program = target / "sim" / "watchkeeper-sim"
+    played = subprocess.run(
+        [program, "simulate", "--seeds", str(SEEDS), "--partial"], capture_output=True, text=True, check=False
+    )
+    lines = [line for line in played.stdout.splitlines() if line.startswith("seed ")]
+    return played.returncode != 0 and bool(lines), (lines or ["nothing was found"])[0]
+
+
+def main() -> int:
+    wanted = sys.argv[1:]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="watchkeeper-faults-") as name:
+        folder = Path(name)
+        copy(folder)
+        for fault, file, text, replacement in FAULTS:
+            if wanted and fault not in wanted:
+                continue
+            path = folder / "crates/core/src" / file
+            good = path.read_text()
+            started = time.monotonic()
+            if good.count(text) != 1:
+                verdict, detail = False, f"the text stands {good.count(text)} times in {file}"
+            else:
+                path.write_text(good.replace(text, replacement))
+                verdict, detail = found(folder, target)
+                path.write_text(good)
+            passed, failed = passed + verdict, failed + (not verdict)
+            print(f"{'found ' if verdict else 'MISSED'} {fault:<24} {time.monotonic() - started:5.1f} s  {detail[:300]}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
