@@ -60,8 +60,4 @@ impl Installer for ClaudeInstall {
     fn files(&self) -> &'static [&'static dyn ConfigFile] {
         FILES
     }
-
-    fn notes(&self) -> &'static [&'static str] {
-        &["Sessions of Claude Code that run already read the new hooks when they are started again."]
-    }
 }

@@ -4,8 +4,8 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, Nesting, Trust, Wait, hex_digest,
-    states,
+    CLOSING_S, ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, KeyedState, Nesting, Trust,
+    Wait, hex_digest, states,
 };
 
 /// All events Codex has for command hooks.
@@ -16,12 +16,12 @@ const EVENTS: &[HookEvent] = &[
     HookEvent::waiting("PermissionRequest", Wait::Permission),
     HookEvent::new("PostToolUse"),
     HookEvent::waiting("Stop", Wait::Stop),
-    HookEvent::new("Interrupt"),
+    HookEvent::waiting("Interrupt", Wait::Closing),
     HookEvent::new("SubagentStart"),
     HookEvent::new("SubagentStop"),
     HookEvent::new("PreCompact"),
     HookEvent::new("PostCompact"),
-    HookEvent::new("SessionEnd"),
+    HookEvent::waiting("SessionEnd", Wait::Closing),
 ];
 
 static HOOKS: HooksFile = HooksFile {
@@ -79,14 +79,14 @@ impl Installer for CodexInstall {
             let event = snake_case(&position.event);
             let key = format!("{hooks_path}:{event}:{}:{}", position.element, position.within);
             let hash = position.says.map(|(command, timeout)| trusted_hash(&event, &command, &timeout));
-            let state = states.iter().find(|(name, _, _)| *name == key);
-            let list = match state {
-                Some((_, _, Some(false))) => &mut trust.switched_off,
-                Some((_, Some(recorded), _)) if hash.as_ref().is_none_or(|hash| hash == recorded) => {
-                    &mut trust.trusted
+            let list = match states.iter().find(|state| state.key == key) {
+                Some(KeyedState { flag: Some(false), .. }) => &mut trust.switched_off,
+                Some(KeyedState { text: Some(recorded), .. }) => {
+                    // What is more than Codex's checksum covers here is taken as reviewed.
+                    let same = hash.as_ref().is_none_or(|hash| hash == recorded);
+                    if same { &mut trust.trusted } else { &mut trust.changed }
                 }
-                Some((_, Some(_), _)) => &mut trust.changed,
-                Some((_, None, _)) | None => &mut trust.untrusted,
+                Some(KeyedState { text: None, .. }) | None => &mut trust.untrusted,
             };
             list.push(position.event);
         }
@@ -94,8 +94,13 @@ impl Installer for CodexInstall {
     }
 }
 
-/// Codex's checksum of a hook (0.171.0): SHA-256 of its compact JSON with sorted keys and with the defaults filled in.
+/// Codex's checksum of a hook (0.171.0): SHA-256 of its compact JSON with sorted keys, with the defaults filled in and
+/// the timeout as Codex applies it.
 fn trusted_hash(event: &str, command: &str, timeout: &str) -> String {
+    let timeout = match (event, timeout.parse::<u64>()) {
+        ("interrupt" | "session_end", Ok(seconds)) => seconds.min(u64::from(CLOSING_S)).to_string(),
+        _ => timeout.to_owned(),
+    };
     let hook =
         format!("{{\"async\":false,\"command\":{command},\"timeout\":{timeout},\"type\":\"command\"}}");
     let identity = format!("{{\"event_name\":\"{event}\",\"hooks\":[{hook}]}}");

@@ -33,7 +33,13 @@ pub(crate) enum Wait {
     Stop,
     Permission,
     Short,
+    /// At the agent's end, where it waits less: see [`CLOSING_S`].
+    Closing,
 }
+
+/// Codex 0.171.0 cuts the timeout of SessionEnd and Interrupt hooks to this many seconds, and takes its checksum with
+/// the cut value.
+pub(crate) const CLOSING_S: u32 = 3;
 
 /// One event to be told about.
 #[derive(Debug, Clone, Copy)]
@@ -231,18 +237,19 @@ impl HooksFile {
             let span = jsonc_parser::common::Ranged::range(hook);
             return Ok(Some(document.replace(span.start..span.end, &self.hook_text(event, wiring))));
         }
-        for event in self.events.iter().filter(|event| !kept.contains(event.name)) {
-            let element = self.element_text(event, wiring);
-            return Ok(Some(match last_member(hooks, event.name) {
-                Some((_, list)) => {
-                    let list = as_array(list, &format!("hooks.{}", event.name))?;
-                    document.append(&Container::of_array(list), &element)
-                }
-                None => document
-                    .append(&Container::of_object(hooks), &member(event.name, &format!("[{element}]"))),
-            }));
-        }
-        Ok(None)
+        let Some(event) = self.events.iter().find(|event| !kept.contains(event.name)) else {
+            return Ok(None);
+        };
+        let element = self.element_text(event, wiring);
+        Ok(Some(match last_member(hooks, event.name) {
+            Some((_, list)) => {
+                let list = as_array(list, &format!("hooks.{}", event.name))?;
+                document.append(&Container::of_array(list), &element)
+            }
+            None => {
+                document.append(&Container::of_object(hooks), &member(event.name, &format!("[{element}]")))
+            }
+        }))
     }
 
     fn root<'d, 'a>(&self, document: &'d Document<'a>) -> Result<Option<&'d Object<'a>>, Refusal> {
@@ -303,6 +310,7 @@ impl HooksFile {
             Wait::Stop => timeouts.stop_s,
             Wait::Permission => timeouts.permission_s,
             Wait::Short => timeouts.other_s,
+            Wait::Closing => timeouts.other_s.min(CLOSING_S),
         };
         let shell = match self.nesting {
             Nesting::Groups => Shell::Posix,
@@ -346,7 +354,7 @@ impl HooksFile {
         hook.properties.len() == fields.len()
             && fields.iter().all(|(name, wanted)| match last_member(hook, name) {
                 Some((_, Value::StringLit(found))) => {
-                    serde_json::Value::String(found.value.to_string()).to_string() == *wanted
+                    serde_json::from_str::<String>(wanted).is_ok_and(|wanted| wanted == found.value)
                 }
                 Some((_, found)) => jsonc_parser::common::Ranged::text(found, text) == wanted,
                 None => false,

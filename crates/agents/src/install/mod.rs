@@ -14,9 +14,9 @@ use std::fmt;
 use watchkeeper_core::AgentKind;
 
 pub use command::{HOOK_PROGRAM, Instance, Shell, Timeouts, Wiring, is_ours};
-pub(crate) use hooks_file::{HookEvent, HooksFile, Nesting, Wait};
+pub(crate) use hooks_file::{CLOSING_S, HookEvent, HooksFile, Nesting, Wait};
 pub(crate) use sha256::hex_digest;
-pub(crate) use switch::{FeatureSwitch, states};
+pub(crate) use switch::{FeatureSwitch, KeyedState, states};
 
 /// Largest configuration file that is edited, in bytes; a larger one is refused.
 pub const FILE_MAX_BYTES: usize = jsonc::FILE_MAX_BYTES;

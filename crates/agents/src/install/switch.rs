@@ -114,13 +114,20 @@ fn parse(text: &str) -> Result<(usize, Document<&str>), Refusal> {
     Ok((mark.len(), document))
 }
 
-/// A table of tables at a dotted path: its keys with, for each, a text and a boolean member.
+/// One table of a table of tables: its key, and a text and a boolean member of it.
+pub(crate) struct KeyedState {
+    pub(crate) key: String,
+    pub(crate) text: Option<String>,
+    pub(crate) flag: Option<bool>,
+}
+
+/// The tables below a dotted path.
 pub(crate) fn states(
     text: &str,
     path: &[&str],
     text_member: &str,
     flag_member: &str,
-) -> Result<Vec<(String, Option<String>, Option<bool>)>, Refusal> {
+) -> Result<Vec<KeyedState>, Refusal> {
     let (_, document) = parse(text)?;
     let mut table: &dyn TableLike = document.as_table();
     for segment in path {
@@ -135,7 +142,7 @@ pub(crate) fn states(
             let state = item.as_table_like()?;
             let text = state.get(text_member).and_then(Item::as_str).map(str::to_owned);
             let flag = state.get(flag_member).and_then(Item::as_bool);
-            Some((key.to_owned(), text, flag))
+            Some(KeyedState { key: key.to_owned(), text, flag })
         })
         .collect())
 }

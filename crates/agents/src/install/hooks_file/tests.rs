@@ -284,29 +284,39 @@ fn codex_trust_is_read_by_position_and_content() {
     assert!(ClaudeInstall.trust("/h/settings.json", &[Some(&hooks)]).is_none());
 }
 
-/// What Codex 0.171.0 wrote into its config.toml when these hooks were trusted in its own dialog.
+/// What Codex 0.171.0 wrote into its config.toml when these hooks were trusted in its own dialog. It cuts the timeouts of
+/// Interrupt and SessionEnd to 3 s before it takes the checksum.
 #[test]
 fn codex_trust_is_what_codex_itself_recorded() {
-    let hooks = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true", "timeout": 5}]},
-        {"hooks": [{"type": "command", "command": "\"/tmp/ins-agents/watchkeeper-hook\" codex Stop", "timeout": 550}]}],
-        "SessionStart": [{"hooks": [{"type": "command", "timeout": 10,
-            "command": "\"/tmp/ins-agents/watchkeeper-hook\" codex SessionStart"}]}]}}"#;
-    let config = r#"
-[hooks.state]
-
-[hooks.state."/tmp/ins-agents/h/.codex/hooks.json:session_start:0:0"]
-trusted_hash = "sha256:cbb3ecb366d45ad8b105d2f94c8e238720f56421aa417d7c9e6818dbc5c02be8"
-
-[hooks.state."/tmp/ins-agents/h/.codex/hooks.json:stop:0:0"]
-trusted_hash = "sha256:99551a51b888f6dc725f1199663b7b1e1ef9bb9b9cab0612d84e5e9218aca6f5"
-
-[hooks.state."/tmp/ins-agents/h/.codex/hooks.json:stop:1:0"]
-trusted_hash = "sha256:6bf6d7e558a222b47c7fa9bdfc28abebd554c5924c8954cf7a7dfd1400aa55dc"
-"#;
-    let path = "/tmp/ins-agents/h/.codex/hooks.json";
-    let trust = CodexInstall.trust(path, &[Some(hooks), Some(config)]).unwrap();
-    assert_eq!(trust.trusted, ["Stop", "SessionStart"]);
-    let slower = hooks.replace("550", "551");
-    let trust = CodexInstall.trust(path, &[Some(&slower), Some(config)]).unwrap();
-    assert_eq!((trust.trusted, trust.changed), (vec!["SessionStart".to_owned()], vec!["Stop".to_owned()]));
+    let entry = |event: &str, timeout_s: u32| {
+        let command = format!("\\\"/opt/watchkeeper/watchkeeper-hook\\\" codex {event}");
+        format!(
+            "{{\"hooks\": [{{\"type\": \"command\", \"command\": \"{command}\", \"timeout\": {timeout_s}}}]}}"
+        )
+    };
+    let hooks = format!(
+        "{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{{\"type\": \"command\", \"command\": \"true\", \"timeout\": 5}}]}}, {}], \
+         \"SessionStart\": [{}], \"Interrupt\": [{}], \"SessionEnd\": [{}]}}}}",
+        entry("Stop", 550),
+        entry("SessionStart", 10),
+        entry("Interrupt", 10),
+        entry("SessionEnd", 10)
+    );
+    let recorded = [
+        ("interrupt:0:0", "6d9318ceef69b861a0475b7a09e850dc43b6ca26702e5f87e1f6b9e9f0924206"),
+        ("session_end:0:0", "7e9575d7e5be509f6a3b69a817390c3196b8a8ec6186ec6062232f44b5343eba"),
+        ("session_start:0:0", "0acfd4b69c41a68ad0ff08401d2f5fb4ad87cceb2cd100e556b6899541e6082d"),
+        ("stop:0:0", "99551a51b888f6dc725f1199663b7b1e1ef9bb9b9cab0612d84e5e9218aca6f5"),
+        ("stop:1:0", "d377a8221965b248f463f3f8afd36d64c8bb01a93ff7ec71ffe8022dd73970b4"),
+    ];
+    let config: String = recorded
+        .iter()
+        .map(|(key, hash)| {
+            format!("[hooks.state.\"/h/hooks.json:{key}\"]\ntrusted_hash = \"sha256:{hash}\"\n")
+        })
+        .collect();
+    let trust = |hooks: &str| CodexInstall.trust("/h/hooks.json", &[Some(hooks), Some(&config)]).unwrap();
+    assert_eq!(trust(&hooks).trusted, ["Stop", "SessionStart", "Interrupt", "SessionEnd"]);
+    let slower = trust(&hooks.replace("550", "551"));
+    assert_eq!((slower.trusted.len(), slower.changed), (3, vec!["Stop".to_owned()]));
 }

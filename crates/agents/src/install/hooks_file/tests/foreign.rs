@@ -92,8 +92,8 @@ impl Writer<'_> {
 #[derive(Debug, Clone)]
 enum Node {
     Leaf(Value),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
+    List(Vec<Self>),
+    Object(Vec<(String, Self)>),
 }
 
 fn leaf() -> impl Strategy<Value = Node> {
