@@ -12,9 +12,20 @@ struct Stage {
 }
 
 const STAGES: &[Stage] = &[
+    Stage { name: "tools", what: "programs that the tests need, by apt where they are missing", run: tools },
     Stage { name: "tidy", what: "format, layers, leftovers", run: tidy::run },
     Stage { name: "clippy", what: "lints of all crates, warnings are errors", run: clippy },
-    Stage { name: "unit", what: "tests of all crates", run: unit },
+    Stage { name: "unit", what: "tests of all crates, the recorded sessions among them", run: unit },
+    Stage {
+        name: "sim",
+        what: "10,000 made-up schedules with faults; everything must be reached",
+        run: simulate,
+    },
+    Stage { name: "faults", what: "five planted faults, each found within 1,000 seeds", run: planted_faults },
+    Stage { name: "cross", what: "types of the whole workspace for Windows and macOS", run: cross },
+    Stage { name: "logind", what: "the hold against the real logind, polkit and UPower", run: logind },
+    Stage { name: "agents", what: "real Claude Code and Codex from hook to inhibitor", run: agents },
+    Stage { name: "crash", what: "the daemon killed 200 times under 64 senders", run: crash },
 ];
 
 fn run_stages(wanted: &[String]) -> Result<()> {
@@ -51,7 +62,71 @@ fn unit() -> Result<()> {
     execute(cargo().args(["test", "--workspace", "--quiet"]))
 }
 
-#[expect(dead_code, reason = "used by the stages that are scripts")]
-fn script(words: &[&str]) -> Result<()> {
-    execute(Command::new(words[0]).args(&words[1..]).current_dir(root()))
+/// Debian's packages by the program that shows that they are there.
+const TOOLS: [(&str, &str); 7] = [
+    ("gcc", "gcc"),
+    ("curl", "curl"),
+    ("git", "git"),
+    ("tmux", "tmux"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+    ("/usr/bin/python3", "python3"),
+];
+
+fn tools() -> Result<()> {
+    let has = |program: &str| {
+        Command::new("sh")
+            .args(["-c", &format!("command -v {program}")])
+            .output()
+            .is_ok_and(|o| o.status.success())
+    };
+    let missing: Vec<&str> =
+        TOOLS.iter().filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("installing {}", missing.join(" "));
+    execute(Command::new("apt-get").args(["update", "-qq"]))?;
+    let install = ["install", "-y", "-qq", "--no-install-recommends"];
+    execute(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(install).args(missing))
+}
+
+fn simulate() -> Result<()> {
+    let run = ["run", "--quiet", "--profile", "sim", "--package", "watchkeeper-sim", "--"];
+    execute(cargo().args(run).args(["simulate", "--seeds", "10000"]))
+}
+
+fn planted_faults() -> Result<()> {
+    script("tests/sim/planted_faults.py", &[])
+}
+
+fn cross() -> Result<()> {
+    script("tests/cross/cross-check.sh", &["windows-clippy", "--workspace"])?;
+    script("tests/cross/cross-check.sh", &["macos-check", "--workspace"])
+}
+
+fn logind() -> Result<()> {
+    let test = ["cargo", "test", "--quiet", "--package", "watchkeeper-os", "--features", "rig"];
+    script("tests/power/with-rig.sh", &test)
+}
+
+fn agents() -> Result<()> {
+    built("tests/agents/run.py", &["--core"])
+}
+
+fn crash() -> Result<()> {
+    built("tests/crash/run.py", &[])
+}
+
+fn script(path: &str, words: &[&str]) -> Result<()> {
+    execute(Command::new(root().join(path)).args(words).current_dir(root()))
+}
+
+/// Runs a script against the programs as people get them.
+fn built(path: &str, words: &[&str]) -> Result<()> {
+    let program = build::release()?;
+    let folder = program.parent().unwrap_or(root());
+    execute(
+        Command::new(root().join(path)).args(words).current_dir(root()).env("WATCHKEEPER_BIN_DIR", folder),
+    )
 }
