@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from processes import end_all, is_zombie, share_like_us
+from processes import end_all, is_zombie, share_like_us, with_argument
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # A debug build under load is slow to link; once built this takes a second.
@@ -115,14 +115,19 @@ class Product:
         """Waits for a daemon that somebody else started (a hook); returns when it answered."""
         deadline = time.monotonic() + READY_SECONDS_MAX
         while time.monotonic() < deadline:
-            answer = self.ask("daemon", "status")
-            if answer.code == 0 and answer.value:
-                self._adopted = int(answer.value["pid"])
+            if (answer := self.daemon()) is not None:
+                self._adopted = answer.value["pid"]
                 self.daemon_pids.add(self._adopted)
-                share_like_us(self._adopted)
                 return answer.told
             time.sleep(0.02)
         raise ProductError(f"nobody started a daemon within {READY_SECONDS_MAX} s")
+
+    def daemon(self) -> Answer | None:
+        """What the daemon says of itself, whoever started it; `None` while none answers."""
+        for pid in with_argument(str(self.folder)):
+            share_like_us(pid)  # one that a hook started may still be booting
+        answer = self.ask("daemon", "status")
+        return answer if answer.code == 0 and isinstance(answer.value, dict) and "pid" in answer.value else None
 
     def kill(self) -> None:
         """kill -9 of the daemon."""

@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agents"))
 
 import product  # noqa: E402
 from logind import KINDS, Rig, RigError, Sample  # noqa: E402
-from processes import end_all, share_like_us, with_argument, with_home  # noqa: E402
+from processes import end_all, with_argument, with_home  # noqa: E402
 
 SENDER = Path(__file__).with_name("sender.py")
 # The hook's own deadline, and what the requirement allows beyond it.
@@ -135,11 +135,8 @@ class Daemon:
         """The time of an answer and the pid of the daemon that gave it."""
         deadline = time.monotonic() + COMEBACK_SECONDS_MAX
         while time.monotonic() < deadline:
-            answer = self._product.ask("daemon", "status")
-            if answer.code == 0 and answer.value:
-                pid = int(answer.value["pid"])
-                share_like_us(pid)
-                return answer.told, pid
+            if (answer := self._product.daemon()) is not None:
+                return answer.told, int(answer.value["pid"])
             time.sleep(0.02)
         raise product.ProductError(f"no daemon answered within {COMEBACK_SECONDS_MAX} s")
 
