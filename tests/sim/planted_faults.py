@@ -13,7 +13,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -61,7 +60,7 @@ def copy(folder: Path) -> None:
     for name in NEEDED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("target", "recordings"))
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("target"))
         elif source.exists():
             shutil.copy2(source, folder / name)
 
@@ -84,8 +83,11 @@ def main() -> int:
     wanted = sys.argv[1:]
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
     passed = failed = 0
-    with tempfile.TemporaryDirectory(prefix="watchkeeper-faults-") as name:
-        folder = Path(name)
+    # Always in the same place: what is built there is found again the next time.
+    folder = target / "planted-faults"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
         copy(folder)
         for fault, file, text, replacement in FAULTS:
             if wanted and fault not in wanted:
@@ -101,6 +103,8 @@ def main() -> int:
                 path.write_text(good)
             passed, failed = passed + verdict, failed + (not verdict)
             print(f"{'found ' if verdict else 'MISSED'} {fault:<24} {time.monotonic() - started:5.1f} s  {detail[:300]}", flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

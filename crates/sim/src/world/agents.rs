@@ -229,12 +229,12 @@ impl Agent {
                     label: None,
                     process: None,
                 });
-                late.old_ms = if self.counter % 2 == 0 { 5_000 } else { 0 };
+                late.old_ms = if self.counter.is_multiple_of(2) { 5_000 } else { 0 };
                 deed.said.push(late);
             }
             Act::Level => {
                 let live = self.live();
-                let except = live.first().map(|w| w.id.clone()).filter(|_| self.counter % 3 == 0);
+                let except = live.first().map(|w| w.id.clone()).filter(|_| self.counter.is_multiple_of(3));
                 deed.said.push(self.say(SignalBody::WorkLevel { live, except }));
             }
             Act::Stop => {
@@ -266,7 +266,7 @@ impl Agent {
             Act::SessionStart(cause) => {
                 let cause = CAUSES[usize::from(cause) % CAUSES.len()];
                 let mut said = self.say(SignalBody::SessionStarted { cause });
-                said.old_ms = if self.counter % 3 == 0 { 2_000 } else { 0 };
+                said.old_ms = if self.counter.is_multiple_of(3) { 2_000 } else { 0 };
                 deed.said.push(said);
             }
             Act::End | Act::Stopped => {
@@ -280,7 +280,7 @@ impl Agent {
                 let reason = if act == Act::Clear { EndReason::Cleared } else { EndReason::Moved };
                 deed.said.push(self.say(SignalBody::SessionEnded {
                     reason,
-                    successor: successor.filter(|_| self.counter % 2 == 0),
+                    successor: successor.filter(|_| self.counter.is_multiple_of(2)),
                 }));
                 let old = self.key().id;
                 self.session += 1;
@@ -299,10 +299,10 @@ impl Agent {
                 deed.said.push(self.say(SignalBody::SessionStarted { cause: StartCause::Resume }));
             }
             Act::CompactStart => {
-                deed.said.push(self.say(SignalBody::Activity { what: Activity::CompactionStarted }))
+                deed.said.push(self.say(SignalBody::Activity { what: Activity::CompactionStarted }));
             }
             Act::CompactEnd => {
-                deed.said.push(self.say(SignalBody::Activity { what: Activity::CompactionFinished }))
+                deed.said.push(self.say(SignalBody::Activity { what: Activity::CompactionFinished }));
             }
             Act::SubagentStart => {
                 let id = self.fresh("sub");
@@ -319,7 +319,7 @@ impl Agent {
                 let mut own = self.say(SignalBody::ToolStarted { id: "t".into(), name: "Read".into() });
                 own.thread = Thread::Subagent(id.clone());
                 // Sometimes under an id of its own (Copilot), which must not become a session.
-                if self.counter % 2 == 0 {
+                if self.counter.is_multiple_of(2) {
                     own.key.id = id;
                     own.thread = Thread::Main;
                 }
@@ -396,7 +396,7 @@ impl Agent {
                 deed.said.push(said);
             }
             Act::ClearByHand => {
-                deed.said.push(Said { source: Source::User, ..self.say(SignalBody::SoftLockCleared) })
+                deed.said.push(Said { source: Source::User, ..self.say(SignalBody::SoftLockCleared) });
             }
             Act::ActivityByHand => {
                 deed.said.push(Said {
@@ -406,7 +406,7 @@ impl Agent {
             }
             Act::Remove => deed.said.push(Said { source: Source::User, ..self.say(SignalBody::Removed) }),
             Act::Orphaned => {
-                deed.said.push(Said { source: Source::Recovery, ..self.say(SignalBody::Orphaned) })
+                deed.said.push(Said { source: Source::Recovery, ..self.say(SignalBody::Orphaned) });
             }
             Act::UnknownEvent => deed.said.push(self.say(SignalBody::Unknown { event: "New".into() })),
             Act::Pause => self.busy = !self.busy,

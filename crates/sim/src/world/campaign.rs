@@ -23,6 +23,9 @@ use super::{
 /// Failing seeds that are shrunk and printed; more are counted.
 const REPORTED: usize = 3;
 
+/// What was reached, how many inputs it took, and the seeds that fail with their problems.
+type Findings = (Coverage, u64, Vec<(u64, String)>);
+
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// How many schedules
@@ -54,7 +57,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let begun = Instant::now();
     let next = AtomicU64::new(args.first);
     let end = args.first.saturating_add(args.seeds);
-    let found: Mutex<(Coverage, u64, Vec<(u64, String)>)> = Mutex::default();
+    let found: Mutex<Findings> = Mutex::default();
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..threads {

@@ -432,7 +432,7 @@ impl World {
             Effect::HoldHook { .. } | Effect::AnswerHook { .. } => {}
             Effect::Webhook { event: Webhook::PreSuspend { .. } } => {
                 // An endpoint that fails may say so or say nothing.
-                if fault != Some(Fault::Error) || self.counter % 2 == 0 {
+                if fault != Some(Fault::Error) || self.counter.is_multiple_of(2) {
                     self.reply(InputBody::WebhookReported { accepted: fault != Some(Fault::Error) }, fault);
                 }
             }
@@ -473,14 +473,14 @@ impl World {
     fn look(&self, key: &watchkeeper_core::SessionKey, probe: Probe) -> ProbeAnswer {
         let agent = self.agents.iter().find(|a| a.key() == *key);
         let alive = agent.is_some_and(|a| !a.processes.is_empty());
-        let moved = self.counter % 2 == 0;
+        let moved = self.counter.is_multiple_of(2);
         ProbeAnswer {
             tree_cpu_ms: if alive { Known::Is(self.cpu_ms) } else { Known::Unknown },
-            stopped: Known::Is(self.counter % 11 == 0),
+            stopped: Known::Is(self.counter.is_multiple_of(11)),
             agent_alive: if agent.is_some() { Known::Is(alive) } else { Known::Unknown },
-            background_alive: Known::Is(alive && self.counter % 3 != 0),
+            background_alive: Known::Is(alive && !self.counter.is_multiple_of(3)),
             younger_child: if probe == Probe::YoungerChild { Known::Is(moved) } else { Known::Unknown },
-            background_moved: Known::Is(moved && self.counter % 5 == 0),
+            background_moved: Known::Is(moved && self.counter.is_multiple_of(5)),
         }
     }
 
