@@ -18,7 +18,7 @@ cargo xtask up [ARGS]      build in release mode and run `watchkeeper up`
 cargo xtask build          build watchkeeper and watchkeeper-hook into target/release
 cargo xtask test [STAGE…]  everything that has to hold, cheap checks first; `list` names the stages
 cargo xtask tidy           format, import directions, file sizes, leftovers
-cargo xtask bench [ROW…]   floors, rivals and ours in one run, as ratios";
+cargo xtask bench [hook|ingest|exit|rest|reducer]…  floors, rivals and ours in one run, as ratios";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);

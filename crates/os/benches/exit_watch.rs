@@ -17,6 +17,7 @@ mod linux {
     use std::{
         collections::VecDeque,
         fs,
+        io::PipeReader,
         process::{Child, Command, Stdio},
         sync::mpsc::{self, Receiver, Sender},
         thread,
@@ -46,13 +47,14 @@ mod linux {
         let samples = numbers.next().unwrap_or(SAMPLES).min(processes);
         let limit = open_files::raise();
         println!("descriptor limit {:?}, {processes} processes, {samples} samples each", limit.after);
-        let mut children: VecDeque<Child> = (0..processes + samples).map(|_| start()).collect();
+        // They end with this program, however it ends: each reads a pipe whose other end only we hold.
+        let (input, _alive) = std::io::pipe().unwrap();
+        let mut children: VecDeque<Child> = (0..processes + samples).map(|_| start(&input)).collect();
+        drop(input);
 
         let (watcher, told) = watch(children.iter().skip(samples).map(|child| child.id()).collect());
-        println!(
-            "voluntary context switches of the watcher in {REST:?} at rest: {}",
-            switches_at_rest(watcher)
-        );
+        let switches = switches_at_rest(watcher);
+        println!("voluntary context switches of the watcher in {REST:?} at rest: {switches}");
         // Taken in turn, so that whatever else the machine does befalls both alike.
         let (mut floor, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..samples {
@@ -81,22 +83,29 @@ mod linux {
             child.wait().unwrap();
         }
         let (p50, p99) = (ratio(&mut floor, &mut ours, 50), ratio(&mut floor, &mut ours, 99));
+        // For `cargo xtask bench`, which judges.
+        println!("figure exit.floor_p99_us {:.3}", micros(&floor, 99));
+        println!("figure exit.p99_us {:.3}", micros(&ours, 99));
+        println!("figure exit.switches {switches}");
         println!("burst: {burst} kills told in {took:?}");
         println!("exit_watch p50 ratio {p50:.2}, p99 ratio {p99:.2} (goal {GOAL})");
     }
 
     fn ratio(floor: &mut [Duration], ours: &mut [Duration], percent: usize) -> f64 {
-        let at = |times: &mut [Duration]| {
-            times.sort_unstable();
-            times[(times.len() * percent / 100).min(times.len() - 1)]
-        };
-        let (floor, ours) = (at(floor), at(ours));
-        println!("p{percent}: floor (bare poll of one pidfd) {floor:?}, ours {ours:?}");
-        ours.as_secs_f64() / floor.as_secs_f64()
+        floor.sort_unstable();
+        ours.sort_unstable();
+        let (floor, ours) = (micros(floor, percent), micros(ours, percent));
+        println!("p{percent}: floor (bare poll of one pidfd) {floor:.1} us, ours {ours:.1} us");
+        ours / floor
     }
 
-    fn start() -> Child {
-        Command::new("sleep").arg("100000").stdin(Stdio::null()).spawn().unwrap()
+    /// Of sorted times.
+    fn micros(times: &[Duration], percent: usize) -> f64 {
+        times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1e6
+    }
+
+    fn start(input: &PipeReader) -> Child {
+        Command::new("cat").stdin(input.try_clone().unwrap()).stdout(Stdio::null()).spawn().unwrap()
     }
 
     /// Kills and leaves the zombie to a reaper thread, so that reaping is in neither figure.

@@ -1,8 +1,8 @@
 //! The hook against a program that does nothing, against hooks as people write them, and against itself under load.
 //!
 //! All programs are spawned the same way by the same parent, take turns (so that a busy machine hurts all alike), and
-//! get the same payload on standard input. Unless a daemon's runtime directory is given, a server in this program
-//! takes the events at once, which leaves the hook's own cost.
+//! get the same payload on standard input. Hooks talk to a real daemon; curl, which cannot, to a server in this program
+//! that takes everything at once.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use std::{
@@ -31,7 +31,9 @@ const BURSTS: usize = 25;
 /// The size of an ordinary tool event.
 const PAYLOAD_BYTES: usize = 1_600;
 /// `Taken` of the hook's protocol.
-const TAKEN: &[u8] = b"WK\x01\x01\0\0\0\0";
+pub(super) const TAKEN: [u8; 8] = *b"WK\x01\x01\0\0\0\0";
+/// The session of every event.
+pub(super) const SESSION: &str = "0f3a2b1c-4d5e-6f70-8192-a3b4c5d6e7f8";
 
 struct Bench {
     /// Removed at the end.
@@ -41,23 +43,21 @@ struct Bench {
     payload: Vec<u8>,
 }
 
-/// Runs all rows of the hook.
-pub(crate) fn run(daemon: Option<&Path>) -> Result<Vec<Row>> {
+/// Runs all rows of the hook against the daemon whose runtime directory is `run`.
+pub(super) fn run(run: &Path) -> Result<Vec<Row>> {
     let dir = target_dir().join(format!("bench-hook-{}", std::process::id()));
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let hook = build::hook()?;
-    let bench =
-        Bench { run: daemon.map_or_else(|| dir.join("run"), Path::to_owned), dir, hook, payload: payload() };
-    let rows = bench.rows(daemon.is_some());
+    let bench = Bench { run: run.to_owned(), dir, hook, payload: payload(SESSION) };
+    let rows = bench.rows();
     drop(fs::remove_dir_all(&bench.dir));
     rows
 }
 
 impl Bench {
-    fn rows(&self, with_daemon: bool) -> Result<Vec<Row>> {
+    fn rows(&self) -> Result<Vec<Row>> {
         let own_run = self.dir.join("run");
         fs::create_dir_all(&own_run)?;
-        // The server that curl talks to also takes hooks where there is no daemon.
         serve(&own_run.join("hook.sock"))?;
         let floor_exit = self.compile("floor_exit.c")?;
         let floor_spool = self.compile("floor_spool.c")?;
@@ -73,11 +73,7 @@ impl Bench {
             unit: "KiB",
             goal: Goal::AtMost(1.0),
         });
-        println!(
-            "Hook rows: {TURNS} turns, payload {PAYLOAD_BYTES} bytes, against {}; disk of {}.\n",
-            if with_daemon { "the daemon" } else { "a server that takes at once" },
-            self.dir.display()
-        );
+        println!("{TURNS} turns, payload {PAYLOAD_BYTES} bytes, disk of {}", self.dir.display());
         Ok(rows)
     }
 
@@ -273,10 +269,10 @@ fn interpreter(name: &str, ask: &[&str]) -> Result<PathBuf> {
     Ok(String::from_utf8(output.stdout)?.trim().into())
 }
 
-/// An event as Claude Code sends it, filled up to the ordinary size.
-fn payload() -> Vec<u8> {
-    let mut text = String::from(
-        r#"{"session_id":"0f3a2b1c-4d5e-6f70-8192-a3b4c5d6e7f8","hook_event_name":"PostToolUse","tool_name":"Bash","tool_response":{"stdout":""#,
+/// An event of this session as Claude Code sends it, filled up to the ordinary size.
+pub(super) fn payload(session: &str) -> Vec<u8> {
+    let mut text = format!(
+        r#"{{"session_id":"{session}","hook_event_name":"PostToolUse","tool_name":"Bash","tool_response":{{"stdout":""#,
     );
     let end = r#""}}"#;
     text.push_str(&"x".repeat(PAYLOAD_BYTES - text.len() - end.len()));
@@ -284,7 +280,7 @@ fn payload() -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Takes hooks' frames and curl's requests, one after the other, for the rest of this program's life.
+/// Takes curl's requests, one after the other, for the rest of this program's life.
 fn serve(socket: &Path) -> Result<()> {
     let listener =
         UnixListener::bind(socket).with_context(|| format!("cannot listen on {}", socket.display()))?;
@@ -306,12 +302,7 @@ fn answer(stream: &mut UnixStream, buffer: &mut [u8]) -> Result<()> {
         ensure!(len > 0, "left early");
         have += len;
         let bytes = buffer.get(..have).unwrap_or_default();
-        if bytes.starts_with(b"WKHK") {
-            if frame_length(bytes).is_some_and(|need| have >= need) {
-                stream.write_all(TAKEN)?;
-                return Ok(());
-            }
-        } else if bytes
+        if bytes
             .windows(4)
             .position(|four| four == b"\r\n\r\n")
             .is_some_and(|at| have >= at + 4 + PAYLOAD_BYTES)
@@ -320,16 +311,6 @@ fn answer(stream: &mut UnixStream, buffer: &mut [u8]) -> Result<()> {
             return Ok(());
         }
     }
-}
-
-/// The length of a frame by its header: see the layout in crates/frame/src/wire.rs.
-fn frame_length(bytes: &[u8]) -> Option<usize> {
-    let number = |at: usize| {
-        let four = bytes.get(at..)?.first_chunk::<4>()?;
-        usize::try_from(u32::from_le_bytes(*four)).ok()
-    };
-    let names = usize::from(*bytes.get(68)?) + usize::from(*bytes.get(69)?);
-    Some(88 + names + number(72)? + number(76)?)
 }
 
 fn kib(bytes: u64) -> f64 {

@@ -7,6 +7,10 @@ pub(crate) enum Goal {
     AtMost(f64),
     /// Theirs divided by ours is at least this.
     AtLeast(f64),
+    /// Ours is zero.
+    Nothing,
+    /// For comparison only.
+    Shown,
 }
 
 /// Ours against a floor or a rival, both in the same unit.
@@ -25,8 +29,8 @@ impl Row {
     /// In the direction of the goal.
     pub(crate) fn ratio(&self) -> f64 {
         match self.goal {
-            Goal::AtMost(_) => self.ours / self.theirs,
-            Goal::AtLeast(_) => self.theirs / self.ours,
+            Goal::AtMost(_) | Goal::Nothing => self.ours / self.theirs,
+            Goal::AtLeast(_) | Goal::Shown => self.theirs / self.ours,
         }
     }
 
@@ -34,6 +38,8 @@ impl Row {
         match self.goal {
             Goal::AtMost(most) => self.ratio() <= most,
             Goal::AtLeast(least) => self.ratio() >= least,
+            Goal::Nothing => self.ours == 0.0,
+            Goal::Shown => true,
         }
     }
 
@@ -42,28 +48,43 @@ impl Row {
         match self.goal {
             Goal::AtMost(most) => self.ratio() > 2.0 * most,
             Goal::AtLeast(least) => self.ratio() < least / 2.0,
+            // Twice nothing is nothing.
+            Goal::Nothing => !self.meets(),
+            Goal::Shown => false,
         }
     }
 }
 
 pub(crate) fn print(rows: &[Row]) {
     println!(
-        "| what | ours | floor or rival | theirs | ratio | goal | |\n| --- | ---: | --- | ---: | ---: | ---: | --- |"
+        "| what | ours | floor or rival | theirs | ratio | goal | verdict |\n| --- | ---: | --- | ---: | ---: | ---: | --- |"
     );
     for row in rows {
         let goal = match row.goal {
             Goal::AtMost(most) => format!("≤ {most}"),
             Goal::AtLeast(least) => format!("≥ {least}"),
+            Goal::Nothing => "0".into(),
+            Goal::Shown => "–".into(),
+        };
+        let ratio = if row.theirs == 0.0 { "–".into() } else { format!("{:.2}", row.ratio()) };
+        let verdict = match (row.goal, row.meets(), row.fails()) {
+            (Goal::Shown, ..) => "–",
+            (_, true, _) => "met",
+            (_, false, false) => "within twice the goal",
+            (_, false, true) => "FAILED",
         };
         println!(
-            "| {} | {:.0} {unit} | {} | {:.0} {unit} | {:.2} | {goal} | {} |",
+            "| {} | {} | {} | {} | {ratio} | {goal} | {verdict} |",
             row.what,
-            row.ours,
+            number(row.ours, row.unit),
             row.against,
-            row.theirs,
-            row.ratio(),
-            if row.meets() { "met" } else { "missed" },
-            unit = row.unit,
+            number(row.theirs, row.unit),
         );
     }
+}
+
+/// Small numbers keep a digit.
+fn number(value: f64, unit: &str) -> String {
+    let digits = usize::from(value != 0.0 && value < 100.0 && !unit.is_empty());
+    format!("{value:.digits$} {unit}").trim_end().to_owned()
 }
