@@ -75,7 +75,7 @@ setup_std() {
 }
 
 setup_wine() {
-  apt_need gcc-mingw-w64-x86-64-posix wine64
+  apt_need wine64
   mkdir -p "$H/bin"
   cat >"$H/bin/xwine" <<E
 #!/bin/sh
@@ -151,7 +151,8 @@ exec 9>"$H/.lock"
 locked() { flock 9; "$@"; flock -u 9; } # set up by one process at a time
 export CARGO_TARGET_DIR=${WK_CROSS_TARGET_DIR:-$H/target}
 : "${CARGO_PROFILE_DEV_DEBUG:=line-tables-only}"; export CARGO_PROFILE_DEV_DEBUG # smaller and quicker to link
-win() { setup_rust; use_rust; setup_std $WIN build; setup_wine; export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$H/bin/xwine CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc; }
+# std itself calls mingw's dlltool, so that comes first
+win() { setup_rust; use_rust; apt_need gcc-mingw-w64-x86-64-posix; setup_std $WIN build; setup_wine; export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$H/bin/xwine CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc; }
 mac() { setup_rust; use_rust; setup_std "$WK_CROSS_MAC_TARGET" check; fake_cc "$WK_CROSS_MAC_TARGET"; }
 maclink() { setup_rust; use_rust; setup_std "$WK_CROSS_MAC_TARGET" build; setup_zig; }
 msvc() { setup_rust; use_rust; setup_std $MSVC check; fake_cc $MSVC; }
