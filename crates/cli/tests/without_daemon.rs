@@ -44,7 +44,8 @@ Commands:
   api             Describe the local interface
 
 Options:
-      --home <DIR>  A private instance: configuration, state and runtime files below DIR [env: WATCHKEEPER_HOME]
+      --home <DIR>  A private instance: configuration, state and runtime files below DIR [env:
+                    WATCHKEEPER_HOME]
       --json        Print JSON, with a version field and documented in docs/cli.md
   -h, --help        Print help
   -V, --version     Print version

@@ -3,7 +3,7 @@
 use std::{
     cell::Cell,
     fs,
-    io::{Read as _, Write as _},
+    io::{ErrorKind, Read as _, Write as _},
     os::unix::net::{UnixListener, UnixStream},
     panic,
     path::{Path, PathBuf},
@@ -207,6 +207,9 @@ pub(crate) struct Ran {
     pub(crate) elapsed: Duration,
 }
 
+/// A fork becomes another program within milliseconds.
+const BUSY_MAX: Duration = Duration::from_secs(10);
+
 /// Runs the hook with this input. Checks what holds always: exit code 0, in time, nothing on standard error.
 pub(crate) fn run(command: &mut Command, input: &[u8]) -> Ran {
     let started = Instant::now();
@@ -221,7 +224,18 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Ran {
 }
 
 pub(crate) fn spawn(command: &mut Command) -> Child {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let begun = Instant::now();
+    loop {
+        match command.spawn() {
+            // A program that was copied here stays busy while a test beside this one, which forked during the copy, has not
+            // yet become another program.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < BUSY_MAX => {
+                thread::yield_now();
+            }
+            spawned => return spawned.unwrap(),
+        }
+    }
 }
 
 pub(crate) fn finish(child: Child, started: Instant) -> Ran {
