@@ -9,6 +9,7 @@ use crate::{
     session::cut,
     step::Step,
     time::{Mono, Wall},
+    view::LeaseView,
 };
 
 /// Leases at once. A further one is refused.
@@ -54,6 +55,19 @@ impl Core {
             until,
         };
         machine.leases.insert(id.to_owned(), lease);
+    }
+
+    /// All live leases, by id.
+    #[must_use]
+    pub fn leases(&self) -> Vec<LeaseView> {
+        let view = |(id, lease): (&String, &Lease)| LeaseView {
+            id: id.clone(),
+            owner: lease.owner.clone(),
+            reason: lease.reason.clone(),
+            since: lease.since,
+            until: lease.until,
+        };
+        self.state.machine.leases.iter().map(view).collect()
     }
 
     pub(crate) fn lease_ended(&mut self, id: &str, step: &mut Step) {

@@ -6,7 +6,7 @@ use crate::{
     identity::{Incarnation, ProcessRef, SessionKey},
     input::{Known, Refused},
     signal::{Lineage, Source, WorkKind},
-    time::Wall,
+    time::{Mono, Wall},
 };
 
 /// The five states that people see; the first that applies wins.
@@ -95,6 +95,16 @@ pub struct DemandView {
     pub lease: Option<String>,
     pub why: String,
     pub since: Wall,
+}
+
+/// One live lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseView {
+    pub id: String,
+    pub owner: String,
+    pub reason: String,
+    pub since: Wall,
+    pub until: Mono,
 }
 
 /// One step of the evidence behind a session's state, oldest first in lists.

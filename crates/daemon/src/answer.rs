@@ -59,7 +59,7 @@ impl Dispatcher {
                 self.initialized(caller.pid)
             }
             Call::GetStatus(_) => value(&self.status(own)),
-            Call::GetWhy(_) => value(&self.verdict()),
+            Call::GetWhy(_) => value(&self.verdict(own.as_ref())),
             Call::Explain(params) => self.explained(&params.session, own),
             Call::GetEvents(params) => self.events(&params, own),
             Call::Subscribe(params) => self.subscribed(params.session.as_deref(), own),
@@ -150,8 +150,9 @@ impl Dispatcher {
 
     fn status(&self, own: Option<OwnSession>) -> Status {
         let restricted = own.is_some();
+        let why = self.why_for(own.as_ref());
         let sessions = self.sessions_for(own);
-        let mut status = Status::of_views(self.revision, &self.core.machine(), self.core.why(), &sessions);
+        let mut status = Status::of_views(self.revision, &self.core.machine(), why, &sessions);
         if restricted {
             let visible: Vec<String> = sessions.iter().map(|s| s.key.to_string()).collect();
             status.machine.reasons.retain(|r| r.session.as_ref().is_none_or(|s| visible.contains(s)));
@@ -165,7 +166,21 @@ impl Dispatcher {
         status
     }
 
-    fn verdict(&self) -> Why {
+    /// The reason in one line, without the names of sessions that the caller may not see.
+    fn why_for(&self, own: Option<&OwnSession>) -> String {
+        let (line, machine) = (self.core.why(), self.core.machine());
+        let Some(own) = own else { return line };
+        let (mine, others): (Vec<_>, Vec<_>) =
+            machine.reasons.iter().filter(|r| r.session.is_some()).partition(|r| r.session == *own);
+        if others.is_empty() {
+            return line;
+        }
+        let seen = mine.first().and_then(|r| Some(format!("{}: {}", r.session.as_ref()?, r.why)));
+        let what = line.split_once(": ").map_or("", |(what, _)| what);
+        format!("{what}: {}", seen.unwrap_or_else(|| "another session works".to_owned()))
+    }
+
+    fn verdict(&self, own: Option<&OwnSession>) -> Why {
         let machine = self.core.machine();
         let code = match (machine.awake, machine.wanted) {
             (true, _) => "demand",
@@ -176,7 +191,7 @@ impl Dispatcher {
             (false, false) => "no_demand",
         };
         let awake = if code == "unknown" { None } else { Some(machine.awake) };
-        Why { awake, why: self.core.why(), code: code.to_owned() }
+        Why { awake, why: self.why_for(own), code: code.to_owned() }
     }
 
     fn find(&self, selector: &str, own: Option<&OwnSession>) -> Result<SessionKey, Failure> {
@@ -341,16 +356,30 @@ impl Dispatcher {
 
     fn holds(&self) -> Vec<Hold> {
         let now = clock::now();
-        self.leases.values().filter(|h| h.expires_at.0 > now.wall).cloned().collect()
+        let hold = |lease: watchkeeper_core::view::LeaseView| {
+            let left_ms = i64::try_from(lease.until.since(now.mono).as_millis()).unwrap_or(i64::MAX);
+            let expires = now.wall.0.saturating_add(left_ms);
+            let length_ms = expires.saturating_sub(lease.since.0);
+            Hold {
+                id: lease.id,
+                owner: lease.owner,
+                reason: lease.reason,
+                since: Time(lease.since),
+                expires_at: Time(watchkeeper_core::Wall(expires)),
+                length_s: u64::try_from(length_ms / 1000).unwrap_or(0),
+            }
+        };
+        self.core.leases().into_iter().map(hold).collect()
     }
 
     fn take_hold(&mut self, params: HoldTakeParams, reply: Reply) {
         let now = self.now();
-        self.leases.retain(|_, hold| hold.expires_at.0 > now.wall);
         let max = self.core.settings().lease_max;
         let length = params.length_s.map_or(max, Duration::from_secs).min(max);
         let id = params.id.map_or_else(fresh_id, |id| cut(&id));
-        if self.leases.len() >= HOLDS_MAX && !self.leases.contains_key(&id) {
+        let holds = self.core.leases();
+        let known = holds.iter().find(|hold| hold.id == id);
+        if holds.len() >= HOLDS_MAX && known.is_none() {
             _ = reply
                 .send(Err(Failure::new(ErrorCode::Busy, format!("there are {HOLDS_MAX} holds already")))); // may have left
             return;
@@ -360,11 +389,10 @@ impl Dispatcher {
             id: id.clone(),
             owner: cut(&params.owner),
             reason: cut(&params.reason),
-            since: self.leases.get(&id).map_or(Time(now.wall), |old| old.since),
+            since: known.map_or(Time(now.wall), |old| Time(old.since)),
             expires_at: Time(watchkeeper_core::Wall(now.wall.0.saturating_add(millis))),
             length_s: length.as_secs(),
         };
-        self.leases.insert(id.clone(), hold.clone());
         _ = self.apply(InputBody::LeaseTaken {
             id,
             owner: hold.owner.clone(),
@@ -375,11 +403,12 @@ impl Dispatcher {
     }
 
     fn release_holds(&mut self, params: &HoldReleaseParams, reply: Reply) {
+        let ids: Vec<String> = self.core.leases().into_iter().map(|lease| lease.id).collect();
         let wanted: Vec<String> = match &params.id {
-            _ if params.all => self.leases.keys().cloned().collect(),
-            Some(id) if self.leases.contains_key(id) => vec![id.clone()],
-            Some(id) => self.leases.keys().filter(|k| k.starts_with(id.as_str())).cloned().collect(),
-            None => self.leases.keys().cloned().collect(),
+            _ if params.all => ids.clone(),
+            Some(id) if ids.contains(id) => vec![id.clone()],
+            Some(id) => ids.iter().filter(|k| k.starts_with(id.as_str())).cloned().collect(),
+            None => ids.clone(),
         };
         let ambiguous = !params.all && wanted.len() > 1;
         if ambiguous || (params.id.is_some() && wanted.is_empty()) {
@@ -389,12 +418,11 @@ impl Dispatcher {
                 format!("'{}' {what}", params.id.as_deref().unwrap_or("")),
             )
             .with_hint("`watchkeeper release --all` lets all of them go.")
-            .with_candidates(self.leases.keys().cloned().collect());
+            .with_candidates(ids);
             _ = reply.send(Err(failure)); // the caller may have left
             return;
         }
         for id in &wanted {
-            self.leases.remove(id);
             _ = self.apply(InputBody::LeaseReleased { id: id.clone() });
         }
         self.acknowledge(Ack::Api { reply, answer: Box::new(move |_| value(&Released { ids: wanted })) });

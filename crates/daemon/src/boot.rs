@@ -87,7 +87,6 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
         core,
         journal,
         reader,
-        snapshot,
         follower,
         exits: Arc::clone(&exits),
         wish,
@@ -100,7 +99,8 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
         dispatcher.change_settings(settings);
     }
     _ = dispatcher.apply(InputBody::RuntimeStarted { clean: was_clean });
-    dispatcher.drain_spool();
+    // All of it: an end in a long spool must be heard before its session is found gone.
+    while dispatcher.drain_spool() > 0 {}
 
     let mut sources = Sources {
         queue,
@@ -113,7 +113,7 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
         paused_until: None,
     };
     // Hooks that came between the first look and the open door used the spool.
-    dispatcher.drain_spool();
+    _ = dispatcher.drain_spool();
     ready::tell();
     tracing::info!(pid = std::process::id(), run = %place.run.display(), "ready");
 

@@ -22,7 +22,7 @@ use watchkeeper_core::{
 };
 use watchkeeper_frame::{Place, Refusal};
 use watchkeeper_os::{clock, process::exit_watch::ExitWatch};
-use watchkeeper_store::{Committed, Seq, Snapshot};
+use watchkeeper_store::{Committed, Seq};
 
 use crate::{
     api_connection,
@@ -47,6 +47,9 @@ const DEADLINES_A_TURN: usize = 1000;
 /// How often transcripts of sessions at work are looked at although the kernel said nothing (network and overlay file systems
 /// lose notices). Not armed while every session is idle.
 const RECONCILE_EVERY: Duration = Duration::from_secs(15);
+
+/// After a panic in the core, rows on their way to the disk are waited for so long before the state is read back from there.
+const REBUILD_FLUSH_WITHIN: Duration = Duration::from_secs(2);
 
 /// A row on its way to the disk, with what follows when it is there.
 struct Pending {
@@ -92,6 +95,8 @@ pub(crate) struct HeldReply {
     pub(crate) agent: AgentKind,
     pub(crate) event: String,
     pub(crate) reply: mpsc::Sender<HookReply>,
+    /// The core decided that it waits.
+    pub(crate) waits: bool,
 }
 
 /// What the dispatcher is made of; put together by `boot`.
@@ -101,7 +106,6 @@ pub(crate) struct Parts {
     pub(crate) core: Core,
     pub(crate) journal: Journal,
     pub(crate) reader: EventReader,
-    pub(crate) snapshot: Option<Snapshot>,
     pub(crate) follower: Follower,
     pub(crate) exits: Arc<ExitWatch>,
     pub(crate) wish: watch::Sender<Wish>,
@@ -115,7 +119,6 @@ pub(crate) struct Dispatcher {
     pub(crate) core: Core,
     pub(crate) journal: Journal,
     pub(crate) reader: EventReader,
-    snapshot: Option<Snapshot>,
     pub(crate) follower: Follower,
     pub(crate) exits: Arc<ExitWatch>,
     wish: watch::Sender<Wish>,
@@ -132,7 +135,6 @@ pub(crate) struct Dispatcher {
     /// spool itself.
     pub(crate) spooled: BTreeSet<PathBuf>,
     pub(crate) started: Now,
-    pub(crate) leases: BTreeMap<String, watchkeeper_api::method::Hold>,
     pub(crate) durable: Seq,
     pub(crate) revision: u64,
     pulse: watch::Sender<Pulse>,
@@ -153,7 +155,6 @@ impl Dispatcher {
             core: parts.core,
             journal: parts.journal,
             reader: parts.reader,
-            snapshot: parts.snapshot,
             follower: parts.follower,
             exits: parts.exits,
             wish: parts.wish,
@@ -167,7 +168,6 @@ impl Dispatcher {
             held: BTreeMap::new(),
             spooled: BTreeSet::new(),
             started: clock::now(),
-            leases: BTreeMap::new(),
             durable,
             revision: 0,
             pulse: watch::channel(Pulse { revision: 0, seq: durable.0 }).0,
@@ -272,6 +272,9 @@ impl Dispatcher {
             Err(error) => {
                 exceptions::record_error("journal.append", &error);
                 self.counters.add("journal.refused");
+                if error.is_end_of_writer() {
+                    self.stop("the journal's writer is gone".to_owned());
+                }
                 self.carry_out(outcome.effects);
                 return None;
             }
@@ -285,7 +288,7 @@ impl Dispatcher {
     pub(crate) fn acknowledge(&mut self, ack: Ack) {
         match self.pending.back_mut() {
             Some(last) => last.acks.push(ack),
-            None => self.settle(ack, &[]),
+            None => self.settle(ack),
         }
     }
 
@@ -293,12 +296,11 @@ impl Dispatcher {
         self.durable = self.durable.max(committed.through);
         while self.pending.front().is_some_and(|p| p.seq <= committed.through) {
             let Some(pending) = self.pending.pop_front() else { break };
-            let effects = pending.effects.clone();
             if !pending.done {
                 self.carry_out(pending.effects);
             }
             for ack in pending.acks {
-                self.settle(ack, &effects);
+                self.settle(ack);
             }
         }
         if let Some(failure) = &committed.failed {
@@ -308,7 +310,11 @@ impl Dispatcher {
         if !committed.duplicates.is_empty() {
             self.counters.add_many("journal.duplicates", committed.duplicates.len() as u64);
         }
+        let was_behind = self.journal.is_behind();
         self.journal.flush_overflow();
+        if was_behind && !self.journal.is_behind() {
+            _ = self.drain_spool();
+        }
         if committed.since_snapshot >= SNAPSHOT_EVERY_ROWS && self.pending.is_empty() {
             self.journal.save_snapshot(&self.core);
         }
@@ -342,18 +348,13 @@ impl Dispatcher {
         self.carry_out(effects);
     }
 
-    fn settle(&mut self, ack: Ack, effects: &[Effect]) {
+    fn settle(&mut self, ack: Ack) {
         match ack {
             Ack::Hook { delivery, reply } => {
-                let held = effects
-                    .iter()
-                    .any(|e| matches!(e, Effect::HoldHook { delivery: d, .. } if *d == delivery));
-                let told = effects
-                    .iter()
-                    .any(|e| matches!(e, Effect::AnswerHook { delivery: d, .. } if *d == delivery));
-                if !held && !told {
+                // What it brought may be several rows, and the one that holds it need not be the last.
+                if !self.held.get(&delivery).is_some_and(|held| held.waits) {
                     self.held.remove(&delivery);
-                    _ = reply.try_send(HookReply::Taken); // the hook may have left at its own deadline
+                    _ = reply.try_send(HookReply::Taken); // it may have left, or have its answer already
                 }
             }
             Ack::Api { reply, answer } => _ = reply.send(answer(self)), // the caller may have left
@@ -441,15 +442,17 @@ impl Dispatcher {
 
     fn files_touched(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
         let all = paths.is_empty();
-        if all || paths.iter().any(|p| p.starts_with(&self.place.run)) {
+        self.follower.watch_again(paths);
+        if all || paths.iter().any(|p| p.starts_with(&self.place.run) || self.place.run.starts_with(p)) {
             self.mend_doors(sources);
         }
         if all || paths.iter().any(|p| self.place.config.starts_with(p) || p.starts_with(&self.place.config))
         {
             self.reload_configuration();
         }
-        if all || paths.iter().any(|p| p.starts_with(self.place.spool())) {
-            self.drain_spool();
+        // Behind, the spool is the place where events wait; it is drained when the journal has caught up.
+        if !self.journal.is_behind() && (all || paths.iter().any(|p| p.starts_with(self.place.spool()))) {
+            _ = self.drain_spool();
         }
         for stated in self.follower.state_files_at(paths) {
             self.agent_stated(stated);
@@ -469,6 +472,15 @@ impl Dispatcher {
                 continue;
             }
             self.counters.add("door.stolen");
+            // The whole folder may have been cleaned away (a logout removes the user's runtime folder).
+            // A private instance goes with its folder instead.
+            if !self.private && self.place.state.is_dir() {
+                if let Err(error) = crate::boot::prepare(&self.place) {
+                    exceptions::record_error("door", &error);
+                    continue;
+                }
+                self.follower.watch_folder(&self.place.run);
+            }
             match Listener::bind(&path) {
                 Ok(fresh) => {
                     tracing::warn!(path = %path.display(), "the socket had been taken away; listening there again");
@@ -562,22 +574,27 @@ impl Dispatcher {
         });
     }
 
+    pub(crate) const fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
     pub(crate) fn stop(&mut self, why: String) {
         self.stopping.get_or_insert(why);
     }
 
     /// The end: hooks that wait are released, the hold is let go with the wish, the state is written down.
     pub(crate) fn into_journal(mut self) -> Journal {
-        for (_, held) in std::mem::take(&mut self.held) {
-            _ = held.reply.try_send(HookReply::Taken); // it may have left
-        }
         for pending in std::mem::take(&mut self.pending) {
             for ack in pending.acks {
-                if let Ack::Hook { reply, .. } = ack {
+                if let Ack::Hook { delivery, reply } = ack {
                     // Not known to be durable: the hook keeps its copy, which counts once.
+                    self.held.remove(&delivery);
                     _ = reply.try_send(HookReply::Refused(Refusal::ShuttingDown));
                 }
             }
+        }
+        for (_, held) in std::mem::take(&mut self.held) {
+            _ = held.reply.try_send(HookReply::Taken); // it may have left
         }
         self.journal.save_snapshot(&self.core);
         self.journal
@@ -586,7 +603,9 @@ impl Dispatcher {
     /// After a panic in the core: its state is what the journal says, without the input that caused it.
     fn rebuild(&mut self) {
         let settings = self.configuration.settings().clone();
-        match crate::boot::fold(self.snapshot.as_ref(), &self.reader, settings) {
+        self.journal.flush(REBUILD_FLUSH_WITHIN);
+        // The snapshot of the start will not do: rows behind it may have been trimmed since.
+        match crate::boot::fold(self.reader.snapshot().as_ref(), &self.reader, settings) {
             Some(core) => self.core = core,
             None => {
                 // Without a readable journal the state in memory is all there is; it may lack parts of one input.

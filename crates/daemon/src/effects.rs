@@ -104,7 +104,8 @@ impl Dispatcher {
     fn hold_hook(&mut self, delivery: DeliveryId, until: Mono) {
         let ms = until.since(clock::now().mono).as_millis();
         let ms = u32::try_from(ms).unwrap_or(u32::MAX);
-        if let Some(held) = self.held.get(&delivery) {
+        if let Some(held) = self.held.get_mut(&delivery) {
+            held.waits = true;
             _ = held.reply.try_send(HookReply::Wait { ms }); // the hook may have left
         }
     }

@@ -32,7 +32,8 @@ pub(crate) struct Growth {
     pub key: SessionKey,
     pub path: PathBuf,
     pub identity: FileIdentity,
-    /// Where the bytes began that the observations come from.
+    /// Where the line began that the first observation comes from: the same after a restart, however the bytes were cut into
+    /// reads.
     pub from_offset: u64,
     pub parsed: Parsed,
     /// There is more to read: look again.
@@ -116,6 +117,17 @@ impl Follower {
         match watcher.watch(existing, RecursiveMode::NonRecursive) {
             Ok(()) => _ = self.folders.insert(existing.to_owned()),
             Err(error) => tracing::warn!(%error, folder = %existing.display(), "cannot watch a folder"),
+        }
+    }
+
+    /// Watched folders that were touched themselves may be others by now, or gone: they are watched anew, or what is left
+    /// above them.
+    pub(crate) fn watch_again(&mut self, touched: &BTreeSet<PathBuf>) {
+        let again: Vec<PathBuf> =
+            self.folders.iter().filter(|f| touched.is_empty() || touched.contains(*f)).cloned().collect();
+        for folder in again {
+            self.folders.remove(&folder);
+            self.watch_folder(&folder);
         }
     }
 
@@ -224,13 +236,18 @@ impl Follower {
             key: key.clone(),
             path: followed.path.clone(),
             file: followed.identity?,
-            offset: followed.offset.saturating_sub(followed.scanner.pending()),
+            offset: followed.line_start(),
             state_json: followed.reader.save().to_string(),
         })
     }
 }
 
 impl Followed {
+    /// Where the line begins that is not complete yet.
+    fn line_start(&self) -> u64 {
+        self.offset.saturating_sub(self.scanner.pending())
+    }
+
     fn look(&mut self) -> Option<Growth> {
         let (mut file, identity, length) = match open_regular(&self.path) {
             Ok(opened) => opened,
@@ -247,7 +264,7 @@ impl Followed {
             return None;
         }
         file.seek(SeekFrom::Start(self.offset)).ok()?;
-        let from_offset = self.offset;
+        let from_offset = self.line_start();
         let mut parsed = Parsed::default();
         let mut buffer = vec![0; READ_BYTES];
         let mut taken = 0;
@@ -334,4 +351,63 @@ fn read_small(path: &Path) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     file.take(STATE_FILE_BYTES).read_to_end(&mut content).ok()?;
     Some(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use watchkeeper_core::AgentKind;
+
+    const PROMPT: &str = concat!(
+        r#"{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","#,
+        r#""message":{"role":"user","content":"hello"}}"#
+    );
+
+    fn add(path: &Path, text: &str) {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn follower(path: &Path, cursors: Vec<Cursor>) -> (Follower, SessionKey) {
+        let key = SessionKey::new(AgentKind::Claude, "s");
+        let mut follower = Follower::new(|_| {}, cursors);
+        assert!(follower.follow(&key, path));
+        (follower, key)
+    }
+
+    #[test]
+    fn a_line_begins_at_the_same_place_however_it_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let (head, rest) = PROMPT.split_at(20);
+        add(&path, &format!("{PROMPT}\n{head}"));
+        let (mut torn, key) = follower(&path, Vec::new());
+        assert_eq!(torn.look(&key).map(|g| g.from_offset), Some(0));
+        let saved = torn.cursor(&key).unwrap();
+        add(&path, &format!("{rest}\n"));
+        let begins = Some(PROMPT.len() as u64 + 1);
+        assert_eq!(torn.look(&key).map(|g| g.from_offset), begins, "in two reads");
+        // The rows of that look were stored, its cursor was not: the next life reads it again, as the same.
+        let (mut whole, key) = follower(&path, vec![saved]);
+        assert_eq!(whole.look(&key).map(|g| g.from_offset), begins, "in one read");
+        assert!(whole.look(&key).is_none());
+    }
+
+    #[test]
+    fn a_folder_that_went_and_came_again_is_watched_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("in");
+        let (told, notices) = std::sync::mpsc::channel();
+        let mut follower = Follower::new(move |paths| _ = told.send(paths), Vec::new());
+        std::fs::create_dir(&folder).unwrap();
+        follower.watch_folder(&folder);
+        std::fs::remove_dir(&folder).unwrap();
+        let limit = std::time::Duration::from_secs(20);
+        while !notices.recv_timeout(limit).unwrap().contains(&folder) {}
+        std::fs::create_dir(&folder).unwrap();
+        follower.watch_again(&BTreeSet::from([folder.clone()]));
+        std::fs::write(folder.join("new"), "x").unwrap();
+        while !notices.recv_timeout(limit).unwrap().contains(&folder.join("new")) {}
+    }
 }

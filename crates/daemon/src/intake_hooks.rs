@@ -38,22 +38,25 @@ impl Dispatcher {
         self.counters.add("hook.taken");
         let delivery = DeliveryId(request.head().delivery);
         let taken = self.take_request(&request, caller.pid, Source::Hook, Some(&reply));
-        if taken.is_some() {
-            self.acknowledge(Ack::Hook { delivery, reply });
+        if taken.is_none() && self.is_stopping() {
+            // The journal's writer is gone: nothing is durable any more.
+            _ = reply.try_send(HookReply::Refused(Refusal::Storage)); // it may have left
         } else {
-            _ = reply.try_send(HookReply::Taken); // nothing to wait for: it changed nothing
+            // Also when it brought nothing: what made it known may still be on its way to the disk.
+            self.acknowledge(Ack::Hook { delivery, reply });
         }
     }
 
-    /// Takes what hooks left while nobody listened, in the order of their starts.
-    pub(crate) fn drain_spool(&mut self) {
+    /// Takes what hooks left while nobody listened, in the order of their starts; returns how many it took,
+    /// at most `SPOOL_A_TURN`.
+    pub(crate) fn drain_spool(&mut self) -> usize {
         let spool = Spool::at(self.place.spool());
         let listing = match spool.drain_order(clock::now().boot_id.0) {
             Ok(listing) => listing,
             Err(error) => {
                 tracing::warn!(%error, "the spool cannot be listed");
                 self.counters.add("spool.unreadable");
-                return;
+                return 0;
             }
         };
         // What waits for its row is not read again: with a slow disk every new file would bring all the others along.
@@ -63,11 +66,16 @@ impl Dispatcher {
             .filter(|path| !self.spooled.contains(path))
             .take(SPOOL_A_TURN)
             .collect();
+        let mut heard = 0;
         for path in unseen {
             match Spool::read(&path) {
                 Ok(request) => {
                     self.spooled.insert(path.clone());
                     let taken = self.take_request(&request, None, Source::Spool, None);
+                    if taken.is_none() && self.is_stopping() {
+                        return heard; // the journal's writer is gone; the files stay
+                    }
+                    heard += 1;
                     self.counters.add(if taken.is_some() { "spool.taken" } else { "spool.known" });
                     self.acknowledge(Ack::Spooled { path });
                 }
@@ -89,6 +97,7 @@ impl Dispatcher {
             Ok(0) | Err(_) => {}
             Ok(dropped) => self.counters.add_many("spool.dropped", dropped),
         }
+        heard
     }
 
     /// Turns one frame into inputs. `None`: it brought none.
@@ -139,8 +148,12 @@ impl Dispatcher {
             (Some(question), Some(reply), Source::Hook)
                 if parsed.observations.iter().any(|o| asks(&o.body)) =>
             {
-                let waiting =
-                    HeldReply { agent, event: event.unwrap_or_default().to_owned(), reply: reply.clone() };
+                let waiting = HeldReply {
+                    agent,
+                    event: event.unwrap_or_default().to_owned(),
+                    reply: reply.clone(),
+                    waits: false,
+                };
                 self.held.insert(sender.delivery, waiting);
                 Some(HeldHook { delivery: sender.delivery, question })
             }

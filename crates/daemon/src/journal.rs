@@ -12,7 +12,7 @@ use watchkeeper_core::{
     DeliveryId, Effect, Incarnation, Input, InputBody, SessionKey, SignalBody, signal::Source,
 };
 use watchkeeper_store::{
-    Cursor, Deliveries, Entry, EventQuery, JournalWriter, Reader, Seq, SubmitError, Urgency,
+    Cursor, Deliveries, Entry, EventQuery, JournalWriter, Reader, Seq, Snapshot, SubmitError, Urgency,
 };
 
 /// A snapshot is due after so many rows, so that a restart replays few.
@@ -54,6 +54,14 @@ pub(crate) enum AppendError {
     Submit(#[source] SubmitError),
     #[error("cannot write a row as JSON")]
     Encode(#[source] serde_json::Error),
+}
+
+impl AppendError {
+    /// Nothing will ever be stored again by this process.
+    #[must_use]
+    pub(crate) const fn is_end_of_writer(&self) -> bool {
+        matches!(self, Self::Submit(SubmitError::Stopped))
+    }
 }
 
 /// Appends rows and knows deliveries.
@@ -162,6 +170,13 @@ impl Journal {
         }
     }
 
+    /// Waits until what was submitted is stored, at most for `limit`; blocks.
+    pub(crate) fn flush(&self, limit: Duration) {
+        if let Err(error) = self.writer.flush(limit) {
+            crate::exceptions::record_error("journal.flush", &error);
+        }
+    }
+
     pub(crate) fn put_fact(&self, name: &'static str, value: Vec<u8>) {
         if let Err(error) = self.writer.put_fact(name, value) {
             tracing::debug!(%error, name, "a fact was not stored");
@@ -197,6 +212,17 @@ impl EventReader {
             .replay(after, apply)
             .inspect_err(|error| tracing::error!(%error, "cannot read the journal"))
             .ok()
+    }
+
+    /// The newest snapshot; `None` when there is none or the journal cannot be read. Blocks.
+    #[must_use]
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reader
+            .snapshot()
+            .inspect_err(|error| tracing::error!(%error, "cannot read the snapshot"))
+            .ok()
+            .flatten()
     }
 
     /// At most `limit` rows after `after`; `None` when the journal cannot be read. Blocks for the read.

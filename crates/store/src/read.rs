@@ -100,6 +100,14 @@ impl Reader {
         })
     }
 
+    /// The newest snapshot that can be read, if there is one.
+    ///
+    /// # Errors
+    /// The database could not be read.
+    pub fn snapshot(&self) -> Result<Option<Snapshot>, ReadError> {
+        self.ask("read the snapshot", || Ok(newest_snapshot(&self.connection)?.0))
+    }
+
     /// The newest position that a row or a snapshot has; 0 in an empty journal.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use std::{io::Write as _, os::unix::net::UnixStream};
 use watchkeeper_api::{
     client::ClientError,
     method::{
-        ConfigSet, ConfigSetParams, EventsParams, Explain, ExplainParams, GetEvents, HoldTake,
-        HoldTakeParams, SessionStart, SessionStartParams,
+        ConfigSet, ConfigSetParams, EventsParams, Explain, ExplainParams, GetEvents, HoldList, HoldRelease,
+        HoldReleaseParams, HoldTake, HoldTakeParams, Nothing, SessionStart, SessionStartParams,
     },
 };
 use watchkeeper_core::AgentKind;
@@ -166,5 +166,29 @@ fn the_manual_interface_starts_holds_and_configures() {
         panic!("a bad key is refused")
     };
     assert!(failure.message.contains("keep_awake"), "{failure}");
+    daemon.stop();
+}
+
+#[test]
+fn a_hold_outlives_a_restart_and_can_be_let_go_after_it() {
+    let home = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(home.path());
+    let wanted = HoldTakeParams {
+        owner: "me".into(),
+        reason: "a long copy".into(),
+        length_s: Some(600),
+        id: Some("copy".into()),
+    };
+    let taken = daemon.client().call::<HoldTake>(&wanted).unwrap();
+    daemon.stop();
+
+    let daemon = Daemon::start(home.path());
+    let mut client = daemon.client();
+    let holds = client.call::<HoldList>(&Nothing {}).unwrap().holds;
+    assert_eq!(holds.iter().map(|h| (h.id.as_str(), h.since)).collect::<Vec<_>>(), [("copy", taken.since)]);
+    let released = client.call::<HoldRelease>(&HoldReleaseParams { id: None, all: false }).unwrap();
+    assert_eq!(released.ids, ["copy"]);
+    assert!(client.call::<HoldList>(&Nothing {}).unwrap().holds.is_empty());
+    drop(client);
     daemon.stop();
 }
