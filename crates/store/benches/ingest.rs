@@ -1,6 +1,7 @@
-//! Durable ingest: 64 producers that each wait for their own entry, against SQLite with one transaction an event.
+//! Durable ingest from 64 connections that each wait for their own entry, against SQLite with one transaction an event.
 //!
-//! Both sides write the same rows into the same tables with the same settings; an entry counts when it would survive
+//! As in the daemon one dispatcher serves all connections; a second run gives each connection a thread of its own,
+//! which mostly measures how fast the system switches threads. Both sides write the same rows into the same tables with the same settings; an entry counts when it would survive
 //! the death of the process. The rival is a plain loop in one thread, the best case for it: it never waits for a lock.
 //! Prints rates and their ratio, then what the process weighs with 50,000 rows and how it rests.
 #![expect(
@@ -21,7 +22,7 @@ use std::{
 use watchkeeper_core::{AgentKind, DeliveryId, Incarnation, SessionKey, Wall};
 use watchkeeper_store::{Entry, EventQuery, JournalWriter, Seq, Store, Urgency};
 
-const PRODUCERS: u64 = 64;
+const CONNECTIONS: u64 = 64;
 const ENTRIES: u64 = 50_000;
 const ROUNDS: usize = 3;
 const GOAL: f64 = 3.0;
@@ -30,18 +31,22 @@ const BODY_BYTES: usize = 700;
 
 fn main() {
     // Cargo passes --bench; a filter is of no use with one benchmark.
-    let mut ratios = Vec::new();
+    let (mut ratios, mut theirs, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
         let bare = rival(false);
         let unique = rival(true);
-        let ours_normal = ours(0);
-        let ours_urgent = ours(20);
+        let ours_normal = ours(dispatched, 0);
+        let ours_urgent = ours(dispatched, 20);
+        let ours_threads = ours(threaded, 0);
         ratios.push(bare.seconds / ours_normal.seconds);
+        theirs.push(bare.micros_each());
+        grouped.push(ours_normal.micros_each());
         println!("round {round}, {ENTRIES} entries:");
         println!("  one transaction an event                  {bare}");
         println!("  the same, deliveries unique by an index   {unique}");
-        println!("  ours, {PRODUCERS} producers                       {ours_normal}");
+        println!("  ours, {CONNECTIONS} connections                     {ours_normal}");
         println!("  ours, every 20th synced first             {ours_urgent}");
+        println!("  ours, {CONNECTIONS} threads                         {ours_threads}");
         println!(
             "  ratio {:.2} by time, {:.2} by CPU; to the one with the index {:.2} by time, {:.2} by CPU",
             bare.seconds / ours_normal.seconds,
@@ -50,13 +55,17 @@ fn main() {
             unique.cpu_seconds / ours_normal.cpu_seconds
         );
     }
-    ratios.sort_by(f64::total_cmp);
-    let median = ratios[ROUNDS / 2];
+    let median = median(ratios);
     println!("ingest ratio, median of {ROUNDS}: {median:.2} (goal {GOAL})");
     at_rest();
-    if median < GOAL / 2.0 {
-        panic!("less than half of the goal");
-    }
+    // For `cargo xtask bench`, which judges.
+    println!("figure ingest.rival_us {:.3}", self::median(theirs));
+    println!("figure ingest.ours_us {:.3}", self::median(grouped));
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// What a run took.
@@ -64,6 +73,17 @@ struct Cost {
     seconds: f64,
     /// Of all threads, producers included.
     cpu_seconds: f64,
+    /// Of the writing thread alone, where there is one.
+    writer_seconds: f64,
+    /// Reports, where there are any.
+    batches: u64,
+}
+
+impl Cost {
+    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
+    fn micros_each(&self) -> f64 {
+        self.seconds / ENTRIES as f64 * 1e6
+    }
 }
 
 impl std::fmt::Display for Cost {
@@ -75,24 +95,49 @@ impl std::fmt::Display for Cost {
             "{:>8.0}/s, {:>6.1} us of CPU each",
             entries / self.seconds,
             self.cpu_seconds / entries * 1e6
-        )
+        )?;
+        if self.batches > 0 {
+            let (writer, batch) = (self.writer_seconds / entries * 1e6, entries / self.batches as f64);
+            write!(f, " (the writer {writer:.1} us), {batch:.1} entries a report")?;
+        }
+        Ok(())
     }
 }
 
 fn measure<T>(work: impl FnOnce() -> T) -> (Cost, T) {
     let (began, cpu) = (Instant::now(), cpu_seconds());
     let result = work();
-    (Cost { seconds: began.elapsed().as_secs_f64(), cpu_seconds: cpu_seconds() - cpu }, result)
+    (
+        Cost {
+            seconds: began.elapsed().as_secs_f64(),
+            cpu_seconds: cpu_seconds() - cpu,
+            writer_seconds: 0.0,
+            batches: 0,
+        },
+        result,
+    )
 }
 
 /// User and system time of the process so far; 0 where `/proc` does not tell. Ticks are 10 ms on Linux.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    ticks(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default())
+}
+
+fn writer_ticks() -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok())
+        .filter(|stat| stat.contains("(journal)"))
+        .map(|stat| ticks(&stat))
+        .sum()
+}
+
+fn ticks(stat: &str) -> f64 {
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-fn ours(urgent_every: u64) -> Cost {
+fn ours(ingest: fn(&Path, u64) -> (Cost, JournalWriter), urgent_every: u64) -> Cost {
     let dir = tempfile::tempdir_in(base()).unwrap();
     let (cost, writer) = ingest(dir.path(), urgent_every);
     writer.close(Duration::from_secs(60)).unwrap();
@@ -104,22 +149,53 @@ fn base() -> std::path::PathBuf {
     std::env::var_os("BENCH_DIR").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), Into::into)
 }
 
-/// Positions are given and submitted under one lock, as the daemon's dispatcher does by being one thread.
+/// One thread serves all connections: each has one entry on its way, and sends the next when told of that one.
+fn dispatched(dir: &Path, urgent_every: u64) -> (Cost, JournalWriter) {
+    let store = Store::open(dir).unwrap().store;
+    let (report, reports) = channel::<watchkeeper_store::Committed>();
+    let writer = store.start_writer(move |committed| report.send(committed).unwrap_or_default()).unwrap();
+    let (mut next, mut through, mut batches) = (1, 0, 0);
+    let writer_cpu = writer_ticks();
+    let (mut cost, ()) = measure(|| {
+        while through < ENTRIES {
+            while next <= (through + CONNECTIONS).min(ENTRIES) {
+                writer.submit(Seq(next), entry(next), urgency(next, urgent_every)).unwrap();
+                next += 1;
+            }
+            let report = reports.recv().unwrap();
+            assert_eq!(report.failed, None);
+            through = report.through.0;
+            batches += 1;
+        }
+    });
+    cost.batches = batches;
+    cost.writer_seconds = writer_ticks() - writer_cpu;
+    (cost, writer)
+}
+
+fn urgency(seq: u64, urgent_every: u64) -> Urgency {
+    if seq.is_multiple_of(urgent_every) { Urgency::SyncFirst } else { Urgency::Normal }
+}
+
+/// Positions are given and submitted under one lock.
 struct Line {
     next: u64,
     /// Whom to tell, in order of position.
     waiting: std::collections::VecDeque<(u64, Sender<()>)>,
 }
 
-fn ingest(dir: &Path, urgent_every: u64) -> (Cost, JournalWriter) {
+fn threaded(dir: &Path, urgent_every: u64) -> (Cost, JournalWriter) {
     let store = Store::open(dir).unwrap().store;
     let line = Arc::new(Mutex::new(Line { next: 1, waiting: std::collections::VecDeque::new() }));
-    // As in the daemon: the writing thread hands the report over, another one tells those who wait.
+    // The writing thread hands the report over, another one tells those who wait.
     let (report, reports) = channel::<watchkeeper_store::Committed>();
     let writer = store.start_writer(move |committed| report.send(committed).unwrap_or_default()).unwrap();
     let told = Arc::clone(&line);
+    let batches = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&batches);
     std::thread::spawn(move || {
         for report in reports {
+            counted.fetch_add(1, Ordering::Relaxed);
             assert_eq!(report.failed, None);
             let mut line = told.lock().unwrap();
             let done = line.waiting.partition_point(|(seq, _)| *seq <= report.through.0);
@@ -131,9 +207,10 @@ fn ingest(dir: &Path, urgent_every: u64) -> (Cost, JournalWriter) {
         }
     });
     let left = AtomicU64::new(ENTRIES);
-    let (cost, ()) = measure(|| {
+    let writer_cpu = writer_ticks();
+    let (mut cost, ()) = measure(|| {
         std::thread::scope(|scope| {
-            for _ in 0..PRODUCERS {
+            for _ in 0..CONNECTIONS {
                 scope.spawn(|| {
                     let (done, wait) = channel();
                     while left
@@ -144,9 +221,7 @@ fn ingest(dir: &Path, urgent_every: u64) -> (Cost, JournalWriter) {
                         let seq = line.next;
                         line.next += 1;
                         line.waiting.push_back((seq, done.clone()));
-                        let urgent = seq.is_multiple_of(urgent_every);
-                        let urgency = if urgent { Urgency::SyncFirst } else { Urgency::Normal };
-                        writer.submit(Seq(seq), entry(seq), urgency).unwrap();
+                        writer.submit(Seq(seq), entry(seq), urgency(seq, urgent_every)).unwrap();
                         drop(line);
                         wait.recv().unwrap();
                     }
@@ -154,6 +229,8 @@ fn ingest(dir: &Path, urgent_every: u64) -> (Cost, JournalWriter) {
             }
         });
     });
+    cost.batches = batches.load(Ordering::Relaxed);
+    cost.writer_seconds = writer_ticks() - writer_cpu;
     (cost, writer)
 }
 
@@ -212,7 +289,7 @@ fn entry(seq: u64) -> Entry {
 /// Memory and wake-ups of a process that holds a full journal.
 fn at_rest() {
     let dir = tempfile::tempdir_in(base()).unwrap();
-    let (_, writer) = ingest(dir.path(), 0);
+    let (_, writer) = dispatched(dir.path(), 0);
     writer.close(Duration::from_secs(60)).unwrap();
     let before = status("VmRSS:");
     let began = Instant::now();

@@ -1,6 +1,6 @@
 //! What is kept, and that the database does not grow without end.
 
-use crate::common::{self, Journal, body};
+use crate::common::{self, Journal, body, delivery};
 use watchkeeper_store::{Limits, Seq};
 
 const ROOMY: Limits = Limits { rows_max: 1_000_000, trim_above_bytes: 1 << 30, bytes_max: 1 << 30 };
@@ -76,4 +76,23 @@ fn positions_go_on_behind_a_snapshot_without_rows() {
     assert_eq!(journal.recovery.rows_after, 0);
     journal.write(11, 11);
     assert_eq!(journal.seqs(), [11]);
+}
+
+#[test]
+fn a_delivery_is_forgotten_with_its_row_and_only_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open_with(dir.path(), Limits { rows_max: 100, ..ROOMY });
+    for end in [500, 1000, 1500] {
+        journal.write(end - 499, end);
+        journal.writer.save_snapshot(Seq(end), vec![1]).unwrap();
+    }
+    let_it_trim(&journal);
+    let kept = |journal: &Journal| {
+        (1..=1500).filter(|seq| journal.deliveries.known(delivery(*seq))).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&journal), journal.seqs());
+    assert_eq!(journal.seqs().first(), Some(&1001));
+    journal.close();
+    let journal = Journal::open(dir.path());
+    assert_eq!(kept(&journal), (1001..=1500).collect::<Vec<_>>());
 }
