@@ -1,5 +1,7 @@
 //! The reducer's rate, and what a signal costs with ten sessions and with ten thousand.
 
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+
 use std::time::Instant;
 
 use divan::{Bencher, counter::ItemsCount};
