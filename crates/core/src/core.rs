@@ -309,8 +309,9 @@ impl Core {
         true
     }
 
-    fn forget(&mut self, sid: Sid, step: &mut Step) {
+    pub(crate) fn forget(&mut self, sid: Sid, step: &mut Step) {
         step.mark(Mark::EndedDropped);
+        self.forget_on_machine(sid, step);
         if let Some(session) = self.state.sessions.remove(sid) {
             let processes = session.all_processes();
             self.index.forget(sid, &session);

@@ -14,6 +14,7 @@ use crate::{
     signal::{Activity, AgentProcess, Lineage, Signal, SignalBody, Source, StartCause, Thread, WorkKind},
     step::{Path, Step, Verdict},
     table::{Fnv, Sid},
+    view::ShownState,
 };
 
 /// Longest id of a session taken, in bytes. A longer one is refused: cutting it could merge two sessions.
@@ -29,6 +30,15 @@ enum Birth {
     /// It is stored as one that is over.
     Ended,
     Recorded,
+}
+
+/// Whether a signal under an unknown key is a subagent's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kinship {
+    None,
+    ChildOf(Sid),
+    /// Of a parent that nobody knows: recorded only.
+    Orphan,
 }
 
 impl Hasher for Fnv {
@@ -71,11 +81,19 @@ impl Core {
             return false;
         }
         let found = self.state.sessions.find(&signal.key);
-        if found.is_none()
-            && let Some((parent, child)) = self.parent_of(signal)
-        {
-            self.subagent_signal(parent, &child, signal, when, step);
-            return false;
+        if found.is_none() {
+            match self.kinship(signal) {
+                Kinship::None => {}
+                Kinship::ChildOf(parent) => {
+                    self.subagent_signal(parent, &signal.key.id, signal, when, step);
+                    return false;
+                }
+                Kinship::Orphan => {
+                    self.state.unplaced = self.state.unplaced.saturating_add(1);
+                    step.recorded(Mark::UnknownRecorded);
+                    return false;
+                }
+            }
         }
         let sid = match found {
             Some(sid) => {
@@ -116,6 +134,7 @@ impl Core {
         });
         if let Some(id) = announced {
             self.announce(sid, signal.key.agent, id);
+            self.unmake(sid, id, step);
         }
         if let SignalBody::SessionStarted { cause: StartCause::Clear } = &signal.body {
             self.end_cleared(sid, signal, when, step);
@@ -162,17 +181,60 @@ impl Core {
         session.former(&process).is_some_and(|f| f.incarnation < session.incarnation && (f.exited || !starts))
     }
 
-    /// The session and subagent id that a signal under an unknown key belongs to.
-    fn parent_of(&self, signal: &Signal) -> Option<(Sid, String)> {
-        let id = &signal.key.id;
-        if let Some(sid) = self.index.subagents.get(&(signal.key.agent, id.clone())) {
-            return Some((*sid, id.clone()));
+    fn kinship(&self, signal: &Signal) -> Kinship {
+        let key = &signal.key;
+        if let Some(sid) = self.index.subagents.get(&(key.agent, key.id.clone())) {
+            return Kinship::ChildOf(*sid);
         }
         if let Some(Lineage::Parent(parent)) = &signal.facts.lineage {
-            let key = SessionKey { id: parent.clone(), ..signal.key.clone() };
-            return Some((self.state.sessions.find(&key)?, id.clone()));
+            let parent = SessionKey { id: parent.clone(), ..key.clone() };
+            return self.state.sessions.find(&parent).map_or(Kinship::Orphan, Kinship::ChildOf);
         }
-        None
+        // Copilot's subagents speak under ids of their own, and not every event names the parent (1.0.102).
+        let starts =
+            matches!(signal.body, SignalBody::SessionStarted { .. } | SignalBody::SessionEnded { .. });
+        let Some(process) = signal.process.filter(|_| key.agent == AgentKind::Copilot && !starts) else {
+            return Kinship::None;
+        };
+        let mut parents = self.index.by_process.get(&process.process).into_iter().flatten().filter(|sid| {
+            self.state.sessions.get(**sid).is_some_and(|s| {
+                s.is_active()
+                    && s.key.agent == key.agent
+                    && s.work.live.values().any(|w| w.kind == WorkKind::Subagent)
+            })
+        });
+        match (parents.next(), parents.next()) {
+            (Some(parent), None) => Kinship::ChildOf(*parent),
+            (_, _) => Kinship::None,
+        }
+    }
+
+    /// A session that turns out to be a subagent of another one: it spoke before it was announced. One that announced
+    /// itself, or that has another process, is a session.
+    fn unmake(&mut self, parent: Sid, id: &str, step: &mut Step) {
+        let Some(key) =
+            self.state.sessions.get(parent).map(|s| SessionKey { id: id.to_owned(), ..s.key.clone() })
+        else {
+            return;
+        };
+        let Some(child) = self.state.sessions.find(&key).filter(|sid| *sid != parent) else { return };
+        let (Some(one), Some(other)) = (self.state.sessions.get(child), self.state.sessions.get(parent))
+        else {
+            return;
+        };
+        let same = one.processes.iter().all(|p| other.owns(&p.process));
+        if one.registered || one.is_ended() || !same {
+            return;
+        }
+        step.mark(Mark::SubagentAdopted);
+        step.effect(Effect::Transitioned {
+            key: key.clone(),
+            incarnation: one.incarnation,
+            from: Some(one.shown),
+            to: ShownState::Ended,
+            evidence: format!("a subagent of {}", other.key),
+        });
+        self.forget(child, step);
     }
 
     /// What a subagent says under its own id is its parent's work.

@@ -6,7 +6,6 @@ use crate::{
     core::Core,
     identity::SessionKey,
     session::{Deferred, Phase, Session},
-    suspend::Stage,
 };
 
 /// An invariant that does not hold.
@@ -33,7 +32,7 @@ impl Core {
         if machine.wanted != wanted {
             fail(1, None, format!("the hold is wanted: {}, by the facts: {wanted}", machine.wanted));
         }
-        if let Some(plan) = machine.plan.as_ref().filter(|p| p.stage != Stage::Request) {
+        if let Some(plan) = machine.plan.as_ref().filter(|p| !p.is_settling()) {
             if demand {
                 fail(5, None, format!("a suspend is planned ({}) while there is demand", plan.describe()));
             }

@@ -192,6 +192,8 @@ pub(crate) struct Session {
     pub(crate) baseline: Option<(u64, Mono)>,
     pub(crate) quiet_from: Mono,
     pub(crate) first_seen_mid_turn: bool,
+    /// The agent announced it as a session.
+    pub(crate) registered: bool,
     pub(crate) cwd: Option<String>,
     pub(crate) transcript: Option<String>,
     pub(crate) title: Option<String>,
@@ -245,6 +247,7 @@ impl Session {
             baseline: None,
             quiet_from: now.mono,
             first_seen_mid_turn: false,
+            registered: false,
             cwd: None,
             transcript: None,
             title: None,

@@ -46,6 +46,8 @@ pub(crate) enum Stage {
     Webhook,
     Sound,
     Request,
+    /// The machine goes to sleep without our request: everything waits for the resume.
+    Elsewhere,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,9 +79,14 @@ impl Plan {
             Stage::Ask => DeadlineKind::AskBeforeSleep,
             Stage::Webhook => DeadlineKind::Webhook,
             Stage::Sound => DeadlineKind::Sound,
-            Stage::Request => DeadlineKind::SuspendRequest,
+            Stage::Request | Stage::Elsewhere => DeadlineKind::SuspendRequest,
         };
         (self.due, kind)
+    }
+
+    /// Past the point where it can be cancelled or joined.
+    pub(crate) fn is_settling(&self) -> bool {
+        matches!(self.stage, Stage::Request | Stage::Elsewhere)
     }
 
     pub(crate) fn describe(&self) -> String {
@@ -90,6 +97,7 @@ impl Plan {
             Stage::Webhook => "announcing",
             Stage::Sound => "sound",
             Stage::Request => "requested",
+            Stage::Elsewhere => "the machine goes to sleep by itself",
         };
         format!("{:?}, {stage}", self.reason)
     }
@@ -107,7 +115,7 @@ impl Core {
 
     /// Cancels, joins or begins the plan after everything else of an input was applied.
     pub(crate) fn follow_plan(&mut self, step: &mut Step) {
-        let requested = self.state.machine.plan.as_ref().is_some_and(|p| p.stage == Stage::Request);
+        let requested = self.state.machine.plan.as_ref().is_some_and(Plan::is_settling);
         let stands = self.could_suspend();
         if self.state.machine.plan.is_some() && !requested && (step.disturbed || !stands) {
             self.cancel_plan(true, step);
@@ -116,7 +124,7 @@ impl Core {
         let mut alone: Vec<(Sid, PathTaken)> = Vec::new();
         for (sid, path) in paths {
             match &self.state.machine.plan {
-                Some(plan) if plan.stage != Stage::Request => self.join(sid, path, step),
+                Some(plan) if !plan.is_settling() => self.join(sid, path, step),
                 Some(_) | None => alone.push((sid, path)),
             }
         }
@@ -289,6 +297,11 @@ impl Core {
             }
             DeadlineKind::SuspendRequest => {
                 step.mark(Mark::DueSuspendRequest);
+                if plan.stage == Stage::Elsewhere {
+                    // It did not sleep after all.
+                    self.forgive(step);
+                    return self.cancel_plan(true, step);
+                }
                 self.suspend_reported(false, "the system did not answer", step);
             }
             DeadlineKind::Inactivity
@@ -537,17 +550,14 @@ impl Core {
         }
     }
 
+    /// Ours or not. What waits is settled at the resume, since nobody can be told in time.
     pub(crate) fn sleep_began(&mut self, step: &mut Step) {
-        // Ours or not, it pays the debt; what waits is settled at the resume.
-        self.forgive_if_foreign(step);
-    }
-
-    fn forgive_if_foreign(&mut self, step: &mut Step) {
-        let ours = self.state.machine.plan.as_ref().is_some_and(|p| p.stage == Stage::Request);
-        if !ours && self.state.machine.plan.is_some() {
-            step.mark(Mark::SleptElsewhere);
-            self.forgive(step);
-        }
+        let Some(plan) = self.state.machine.plan.as_mut().filter(|p| p.stage != Stage::Request) else {
+            return;
+        };
+        plan.stage = Stage::Elsewhere;
+        plan.due = step.now.mono.after(REQUEST_WAIT);
+        step.mark(Mark::SleptElsewhere);
     }
 
     /// A sleep ends every sequence: questions are closed, hooks let go, whoever stopped is told of.
@@ -632,6 +642,27 @@ impl Core {
         self.answer_hook(delivery, HookAnswer::Nothing, step);
         self.forget_hook(delivery, step);
         self.questions_left(step);
+    }
+
+    /// Its number may be given to another session: nothing may point to it any more.
+    pub(crate) fn forget_on_machine(&mut self, sid: Sid, step: &mut Step) {
+        let hooks: Vec<DeliveryId> = self
+            .state
+            .machine
+            .hooks
+            .iter()
+            .filter(|(_, h)| h.sid == sid)
+            .map(|(delivery, _)| *delivery)
+            .collect();
+        for delivery in hooks {
+            self.answer_hook(delivery, HookAnswer::Nothing, step);
+        }
+        if let Some(plan) = &mut self.state.machine.plan {
+            plan.members.retain(|m| m.sid != sid);
+            if let Stage::Check(pending) = &mut plan.stage {
+                pending.remove(&sid);
+            }
+        }
     }
 
     fn forget_hook(&mut self, delivery: DeliveryId, step: &mut Step) {

@@ -98,6 +98,7 @@ impl Session {
             }
             Phase::Idle | Phase::Ended(_) => "announced; no turn runs by that",
         };
+        self.registered = true;
         self.note(said, step, "session_started", rule);
         self.heard(step);
     }

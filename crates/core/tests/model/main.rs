@@ -26,7 +26,7 @@ pub(crate) fn at(ms: u64) -> Now {
     Now {
         mono: Mono(ms * 1_000_000),
         boot: Boot(ms * 1_000_000),
-        wall: Wall(i64::try_from(ms).unwrap() + 1_700_000_000_000),
+        wall: Wall(1_700_000_000_000_i64.saturating_add_unsigned(ms)),
         boot_id: BOOT,
     }
 }

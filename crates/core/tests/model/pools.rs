@@ -431,7 +431,17 @@ impl Run {
                     Effect::SetHold { .. } => {
                         InputBody::HoldReported { held: vec!["idle".to_owned()], refused: Vec::new() }
                     }
-                    _ => return None,
+                    Effect::UnwatchProcess { .. }
+                    | Effect::FollowTranscript { .. }
+                    | Effect::UnfollowTranscript { .. }
+                    | Effect::AnswerHook { .. }
+                    | Effect::WithdrawQuestion { .. }
+                    | Effect::RecordSuspend { .. }
+                    | Effect::BackUpLidAction
+                    | Effect::ChangeLidAction
+                    | Effect::RestoreLidAction
+                    | Effect::Transitioned { .. }
+                    | Effect::ExitRuntime => return None,
                 };
                 self.ms += 10;
                 Some(Input { now: at(self.ms), body })

@@ -471,6 +471,46 @@ fn a_subagent_is_never_a_session() {
 }
 
 #[test]
+fn a_subagent_that_spoke_before_it_was_announced_is_no_session_any_more() {
+    let mut world = check(
+        AgentKind::Copilot,
+        vec![
+            (prompt().turn("a").from(1), Working),
+            (prompt().of("child").from(1), Working),
+            (work("child", WorkKind::Subagent), Working),
+        ],
+    );
+    assert_eq!(world.state("child"), None);
+    // Another one that nobody announced, while a subagent of the same process lives.
+    world.hear(tool("t", "Bash").of("other").from(1));
+    assert_eq!(world.state("other"), None);
+    // One that announces itself is a session.
+    world.hear(announced(StartCause::Startup).of("new").from(1));
+    assert_eq!(world.state("new"), Some(Idle));
+    // One whose parent is not known is recorded only.
+    let mut orphan = prompt().of("lost").from(3);
+    orphan.signal.facts.lineage = Some(Lineage::Parent("nobody".to_owned()));
+    assert_eq!(world.hear(orphan), Verdict::Recorded);
+    assert_eq!(world.core.sessions().len(), 2);
+}
+
+#[test]
+fn a_sleep_that_nobody_requested_settles_everything_at_the_resume() {
+    let mut world = shut(Settings { ask_before_sleep: true, ..suspending() });
+    world.hear(stop().turn("a").held());
+    world.effects.clear();
+    world.tell(InputBody::SleepBegan);
+    assert_eq!(world.effects, Vec::new());
+    world.tell(InputBody::SleepEnded { slept: SECOND });
+    assert!(
+        world.effects.iter().any(|e| matches!(e, Effect::AnswerHook { answer: HookAnswer::Nothing, .. }))
+    );
+    assert_eq!(world.count(|e| matches!(e, Effect::Webhook { event: Webhook::PostSessionEnd { .. } })), 1);
+    assert_eq!(world.core.machine().suspend, None, "no suspend until a new debt");
+    assert!(!world.core.machine().wanted);
+}
+
+#[test]
 fn a_repeated_delivery_counts_once() {
     let mut world = check(CLAUDE, vec![(prompt().turn("a"), Working)]);
     let mut signal = prompt().turn("b").signal;
@@ -826,7 +866,7 @@ fn an_exit_suspends_silently_and_a_failed_request_ends() {
         assert_eq!(world.next(), Some(DeadlineKind::SuspendRequest));
         world.tell(InputBody::SuspendReported { accepted: false, message: "refused".to_owned() });
         if world.core.machine().suspend.is_some() {
-            world.to_next(&DeadlineKind::SuspendDelay);
+            world.run_to(&DeadlineKind::SuspendDelay);
         }
     }
     assert_eq!(world.count(|e| matches!(e, Effect::RequestSuspend { reason: SuspendReason::Silent, .. })), 3);

@@ -177,9 +177,9 @@ impl World {
     }
 
     /// Runs up to the next deadline of this kind, and through it.
-    pub(crate) fn to_next(&mut self, kind: &DeadlineKind) {
+    pub(crate) fn run_to(&mut self, kind: &DeadlineKind) {
         for _ in 0..1_000 {
-            let (due, deadline) = self.core.next_deadline().unwrap();
+            let (due, deadline) = self.core.next_deadline().expect("a deadline is armed");
             self.ms = self.ms.max(due.0.div_ceil(1_000_000));
             let found = deadline == *kind;
             self.tell(InputBody::DeadlineReached { deadline });
@@ -225,7 +225,7 @@ impl World {
 
     pub(crate) fn answer(&mut self, id: &str, probe: Probe, answer: ProbeAnswer) -> Verdict {
         let key = self.key(id);
-        let incarnation = self.core.session(&key).unwrap().incarnation;
+        let incarnation = self.core.session(&key).expect("the session is known").incarnation;
         self.tell(InputBody::ProbeAnswered { key, incarnation, probe, answer })
     }
 
