@@ -48,13 +48,13 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         name: "logind",
-        always: true,
+        always: false,
         what: "the hold against the real logind, polkit and UPower",
         run: logind,
     },
     Stage {
         name: "agents",
-        always: true,
+        always: false,
         what: "real Claude Code and Codex from hook to inhibitor",
         run: agents,
     },
