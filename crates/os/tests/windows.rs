@@ -99,7 +99,9 @@ fn a_chain_leads_from_a_child_to_us() {
     assert_eq!(pids, [process.pid, std::process::id()], "{chain:?}");
     assert_eq!(chain.rows[0].start, process.start);
     assert!(chain.rows[0].exe.to_ascii_lowercase().ends_with("cmd.exe"), "{chain:?}");
-    assert_eq!(chain.rows[0].argv.iter().skip(1).map(String::as_str).collect::<Vec<_>>(), ["/c", "pause"]);
+    // Wine 8 answers STATUS_INVALID_INFO_CLASS when asked for a command line.
+    let expected: &[&str] = if std::env::var_os("WK_CROSS_WINE").is_some() { &[] } else { &["/c", "pause"] };
+    assert_eq!(chain.rows[0].argv.iter().skip(1).map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
 #[test]

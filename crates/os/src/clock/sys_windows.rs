@@ -1,11 +1,11 @@
-//! Interrupt time and the boot's number, as raw calls.
+//! Interrupt time, the tick count and the boot's number, as raw calls.
 #![expect(unsafe_code, reason = "system calls without a safe wrapper")]
 
 use std::{mem::size_of, ptr};
 
 use windows_sys::{
     Wdk::System::SystemInformation::{NtQuerySystemInformation, SystemTimeOfDayInformation},
-    Win32::System::WindowsProgramming::{QueryInterruptTime, QueryUnbiasedInterruptTime},
+    Win32::System::{SystemInformation::GetTickCount64, WindowsProgramming::QueryUnbiasedInterruptTime},
 };
 
 /// `USER_SHARED_DATA` and the offset of `KUSER_SHARED_DATA.BootId` (`<ntddk.h>`, Windows 10 1607 and later; zero
@@ -20,12 +20,10 @@ pub(super) fn unbiased_interrupt_time() -> u64 {
     time
 }
 
-/// Units of 100 ns; runs through sleep.
-pub(super) fn interrupt_time() -> u64 {
-    let mut time = 0;
-    // SAFETY: `time` is writable.
-    unsafe { QueryInterruptTime(&raw mut time) };
-    time
+/// Milliseconds; runs through sleep. As fine as `QueryInterruptTime` (both count timer ticks), which Wine 8 lacks.
+pub(super) fn tick_count_ms() -> u64 {
+    // SAFETY: takes nothing.
+    unsafe { GetTickCount64() }
 }
 
 /// The number of this boot of this installation; zero when unknown.

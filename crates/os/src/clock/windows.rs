@@ -1,4 +1,4 @@
-//! Interrupt time without and with sleep, and the boot's number.
+//! Interrupt time without sleep, the tick count with it, and the boot's number.
 
 use watchkeeper_core::time::{Boot, BootId, Mono};
 
@@ -9,7 +9,7 @@ const NS_PER_UNIT: u64 = 100;
 
 pub(super) fn mono_and_boot() -> (Mono, Boot) {
     let mono = sys_windows::unbiased_interrupt_time().saturating_mul(NS_PER_UNIT);
-    let boot = sys_windows::interrupt_time().saturating_mul(NS_PER_UNIT);
+    let boot = sys_windows::tick_count_ms().saturating_mul(1_000_000);
     (Mono(mono), Boot(boot))
 }
 
