@@ -22,7 +22,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
 /// Crates that must stay free of any third-party code.
 const BARE: [&str; 2] = ["frame", "hook"];
 /// A longer file holds more than one idea.
-const MAX_LINES: usize = 950;
+const MAX_LINES: usize = 900;
 /// Packages in Cargo.lock; raised only on purpose.
 const MAX_PACKAGES: usize = 260;
 /// Text that must not stand in the project: leftovers, and names of places that are not the reader's.

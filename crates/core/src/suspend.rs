@@ -120,6 +120,8 @@ impl Core {
         if self.state.machine.plan.is_some() && !requested && (step.disturbed || !stands) {
             self.cancel_plan(true, step);
         }
+        // A question that the cancel withdrew may have been all that kept its session from protecting.
+        let stands = stands && self.could_suspend();
         let paths = std::mem::take(&mut step.paths);
         let mut alone: Vec<(Sid, PathTaken)> = Vec::new();
         for (sid, path) in paths {

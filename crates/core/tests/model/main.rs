@@ -3,6 +3,7 @@
 mod hostile;
 mod pools;
 mod rules;
+mod sleep;
 mod world;
 
 use watchkeeper_core::{
