@@ -6,7 +6,7 @@ use crate::{
     lock,
     marks::Mark,
     ordering::When,
-    session::{EndCause, FACT_MAX_BYTES, Phase, Session, cut},
+    session::{EndCause, FACT_MAX_BYTES, Phase, Session, cut, prefix},
     signal::{Activity, Signal, SignalBody, Thread, WorkKind},
     step::{Path, Rules, Step},
     turns::Halted,
@@ -54,13 +54,13 @@ impl Session {
                         when: said.when,
                         thread: signal.thread.clone(),
                     };
-                    self.work.tool_started(&cut(id, FACT_MAX_BYTES), tool);
+                    self.work.tool_started(prefix(id, FACT_MAX_BYTES), tool);
                 }
                 self.worked_on(said, lock::Work::ToolStarted { id, name }, step);
             }
             SignalBody::ToolFinished { id, name, failed: _ } => {
                 self.worked_on(said, lock::Work::ToolFinished { id, name }, step);
-                self.work.tool_finished(&cut(id, FACT_MAX_BYTES), said.when);
+                self.work.tool_finished(prefix(id, FACT_MAX_BYTES), said.when);
             }
             SignalBody::SoftLocked { reason, subject } => self.soft_locked(said, reason, subject, step),
             SignalBody::LockResolved { subject } => self.lock_resolved(said, subject, step),
@@ -152,7 +152,7 @@ impl Session {
         what: impl Into<Cow<'static, str>>,
         rule: impl Into<Cow<'static, str>>,
     ) {
-        self.evidence.push(&step.now, said.when.stamp, said.signal.source, what, rule);
+        self.evidence.push(&step.now, said.when.boot_at(&step.now), said.signal.source, what, rule);
     }
 
     pub(crate) fn ignored(&mut self, said: Said<'_>, step: &mut Step, mark: Mark, rule: &'static str) {

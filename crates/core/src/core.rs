@@ -7,7 +7,7 @@ use crate::{
     AgentTraits,
     deadline::DeadlineKind,
     effect::Effect,
-    identity::{DeliveryId, ProcessRef, SessionKey},
+    identity::{ProcessRef, SessionKey},
     index::{Index, Slot},
     input::{Input, InputBody, Known},
     machine::Machine,
@@ -48,7 +48,7 @@ pub(crate) struct State {
     pub(crate) sessions: Table,
     pub(crate) machine: Machine,
     pub(crate) bequests: Vec<Bequest>,
-    pub(crate) deliveries: VecDeque<(DeliveryId, u64)>,
+    pub(crate) deliveries: VecDeque<u64>,
     /// Inputs so far.
     pub(crate) number: u64,
     pub(crate) last: Now,
@@ -119,7 +119,8 @@ impl Core {
         Outcome { effects: step.effects, resolved: step.resolved, verdict: step.verdict, marks: step.marks }
     }
 
-    /// The earliest moment at which time alone changes something, and what it is.
+    /// The earliest moment at which time alone may change something, and what it is. Inactivity and `work_max` may be
+    /// early, by what a session said since they were armed: reaching them then only moves them on.
     #[must_use]
     pub fn next_deadline(&self) -> Option<(Mono, DeadlineKind)> {
         let machine = self.state.machine.next_deadline();
@@ -280,7 +281,7 @@ impl Core {
             }
             ShownState::Waiting | ShownState::Working | ShownState::Background => {}
         }
-        let dues = session.dues(settings);
+        let dues = session.dues(settings).armed_for(&session.armed);
         self.index.rearm(sid, &session.armed, &dues);
         session.armed = dues;
         self.index.list(sid, session);

@@ -1,6 +1,6 @@
 //! From a signal to the session that it is about: repetitions, incarnations, new sessions, subagents, heirs.
 
-use std::hash::{Hash, Hasher};
+use std::hash::{Hash as _, Hasher as _};
 
 use crate::{
     apply::{Said, name_of},
@@ -13,7 +13,7 @@ use crate::{
     session::{EndCause, FACT_MAX_BYTES, PROCESSES_MAX, Phase, Process, SUBAGENTS_MAX, Session, Watch, cut},
     signal::{Activity, AgentProcess, Lineage, Signal, SignalBody, Source, StartCause, Thread, WorkKind},
     step::{Path, Step, Verdict},
-    table::{Fnv, Sid},
+    table::{Mixer, Sid},
     view::ShownState,
 };
 
@@ -39,16 +39,6 @@ enum Kinship {
     ChildOf(Sid),
     /// Of a parent that nobody knows: recorded only.
     Orphan,
-}
-
-impl Hasher for Fnv {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.bytes(bytes);
-    }
 }
 
 impl Core {
@@ -153,10 +143,11 @@ impl Core {
         if signal.delivery.0 == 0 {
             return false;
         }
-        let mut print = Fnv::default();
+        let mut print = Mixer::default();
+        print.write_u128(signal.delivery.0);
         signal.body.hash(&mut print);
         signal.key.hash(&mut print);
-        let entry = (signal.delivery, print.finish());
+        let entry = print.finish();
         if !self.index.deliveries.insert(entry) {
             return true;
         }
@@ -357,7 +348,7 @@ impl Core {
                 session.ended = Some(when);
                 session.evidence.push(
                     &step.now,
-                    when.stamp,
+                    when.boot_at(&step.now),
                     signal.source,
                     "session_end",
                     "never heard of before; stored as over",
@@ -423,7 +414,7 @@ impl Core {
             } else {
                 session.evidence.push(
                     &step.now,
-                    when.stamp,
+                    when.boot_at(&step.now),
                     signal.source,
                     name_of(&signal.body),
                     "it lives again",

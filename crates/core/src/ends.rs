@@ -121,7 +121,13 @@ impl Session {
             Phase::Background => step.mark(Mark::BackgroundToEnded),
             Phase::Idle => step.mark(Mark::IdleToEnded),
             Phase::Ended(_) => {
-                self.evidence.push(&step.now, when.stamp, source, cause.name(), "it was over already");
+                self.evidence.push(
+                    &step.now,
+                    when.boot_at(&step.now),
+                    source,
+                    cause.name(),
+                    "it was over already",
+                );
                 return step.recorded(Mark::SecondEnd);
             }
         }
@@ -142,7 +148,7 @@ impl Session {
         if self.transcript.is_some() {
             step.effect(Effect::UnfollowTranscript { key: self.key.clone() });
         }
-        self.evidence.push(&step.now, when.stamp, source, cause.name(), "the session is over");
+        self.evidence.push(&step.now, when.boot_at(&step.now), source, cause.name(), "the session is over");
         if was_active {
             self.take_path(path, false, step);
         }
@@ -175,7 +181,13 @@ impl Session {
         }
         if !over.is_empty() {
             step.released.push(*process);
-            self.evidence.push(&step.now, when.stamp, source, "process_exited", "its work item is over");
+            self.evidence.push(
+                &step.now,
+                when.boot_at(&step.now),
+                source,
+                "process_exited",
+                "its work item is over",
+            );
         }
         match self.let_go(process, true) {
             Some(gone) => {
@@ -190,7 +202,7 @@ impl Session {
                 step.mark(Mark::OneProcessLess);
                 self.evidence.push(
                     &step.now,
-                    when.stamp,
+                    when.boot_at(&step.now),
                     source,
                     "process_exited",
                     "another process of it lives",

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::VecDeque};
 
 use crate::{
     signal::Source,
-    time::{Now, Stamp, Wall},
+    time::{Boot, Now, Wall},
     view::{Evidence, ShownState},
 };
 
@@ -33,7 +33,7 @@ impl EvidenceList {
     pub(crate) fn push(
         &mut self,
         now: &Now,
-        happened: Option<Stamp>,
+        happened: Option<Boot>,
         source: Source,
         what: impl Into<Cow<'static, str>>,
         rule: impl Into<Cow<'static, str>>,
@@ -41,7 +41,7 @@ impl EvidenceList {
         if self.entries.len() >= EVIDENCE_MAX {
             self.entries.pop_front();
         }
-        let happened = happened.and_then(|stamp| wall_of(now, stamp));
+        let happened = happened.and_then(|boot| wall_of(now, boot));
         self.entries.push_back(Entry {
             at: now.wall,
             happened,
@@ -104,11 +104,8 @@ impl EvidenceList {
     }
 }
 
-/// The wall time of a stamp of this boot, if it differs from now by a millisecond or more.
-fn wall_of(now: &Now, stamp: Stamp) -> Option<Wall> {
-    if stamp.boot_id != now.boot_id {
-        return None;
-    }
-    let age_ms = i64::try_from(now.boot.since(stamp.boot).as_millis()).unwrap_or(i64::MAX);
+/// The wall time of a moment of this boot, if it differs from now by a millisecond or more.
+fn wall_of(now: &Now, boot: Boot) -> Option<Wall> {
+    let age_ms = i64::try_from(now.boot.since(boot).as_millis()).unwrap_or(i64::MAX);
     (age_ms > 0).then(|| Wall(now.wall.0.saturating_sub(age_ms)))
 }

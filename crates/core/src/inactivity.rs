@@ -12,7 +12,7 @@ use crate::{
     lock::Lock,
     marks::Mark,
     ordering::When,
-    session::{EndCause, Look, Phase, Session},
+    session::{Dues, EndCause, Look, Phase, Session},
     signal::{AgentState, Source},
     step::{Rules, Step, Verdict},
     table::Sid,
@@ -46,8 +46,13 @@ impl Core {
             }
             DeadlineKind::WorkMax { key } => {
                 if let Some((sid, _)) = session(self, key).filter(|(_, armed)| due(armed.work_max)) {
-                    step.mark(Mark::DueWorkMax);
-                    return self.on_session(sid, step, |s, rules, step| s.work_max_reached(rules, step));
+                    self.disarm(sid, |armed| armed.work_max = None);
+                    return self.on_session(sid, step, |s, rules, step| {
+                        if due(s.dues(rules.settings).work_max) {
+                            step.mark(Mark::DueWorkMax);
+                            s.work_max_reached(rules, step);
+                        }
+                    });
                 }
             }
             DeadlineKind::BackgroundQuiet { key } => {
@@ -82,19 +87,29 @@ impl Core {
     }
 
     fn inactivity_due(&mut self, step: &mut Step) {
-        let due: Vec<Sid> = self
-            .index
-            .inactivity
-            .iter()
-            .take_while(|(at, _)| *at <= step.now.mono)
-            .map(|(_, sid)| *sid)
-            .collect();
-        if due.is_empty() {
+        let now = step.now.mono;
+        let armed: Vec<Sid> =
+            self.index.inactivity.iter().take_while(|(at, _)| *at <= now).map(|(_, sid)| *sid).collect();
+        if armed.is_empty() {
             return step.recorded(Mark::NotDue);
         }
-        step.mark(Mark::DueInactivity);
-        for sid in due {
-            self.on_session(sid, step, |session, rules, step| session.look_at_silence(rules, step));
+        for sid in armed {
+            self.disarm(sid, |armed| armed.inactivity = None);
+            self.on_session(sid, step, |session, rules, step| {
+                if session.dues(rules.settings).inactivity.is_some_and(|at| at <= now) {
+                    step.mark(Mark::DueInactivity);
+                    session.look_at_silence(rules, step);
+                }
+            });
+        }
+    }
+
+    /// Forgets a deadline that was reached, so that it is armed anew for its exact moment.
+    fn disarm(&mut self, sid: Sid, which: impl FnOnce(&mut Dues)) {
+        if let Some(session) = self.state.sessions.get_mut(sid) {
+            let armed = session.armed;
+            which(&mut session.armed);
+            self.index.rearm(sid, &armed, &session.armed);
         }
     }
 
@@ -182,7 +197,7 @@ impl Session {
             Known::Is(ms) => Some((ms, step.now.mono)),
             Known::Unknown => None,
         };
-        if self.armed.inactivity.is_none() {
+        if self.dues(rules.settings).inactivity.is_none() {
             // It stopped, ended or waits by now: the question is settled.
             self.look = Look::Fresh;
             return step.recorded(Mark::NotDue);

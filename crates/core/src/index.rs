@@ -33,8 +33,8 @@ pub(crate) struct Index {
     pub(crate) by_process: BTreeMap<ProcessRef, BTreeSet<Sid>>,
     /// Ids announced as subagents: the session whose work they are.
     pub(crate) subagents: BTreeMap<(AgentKind, String), Sid>,
-    /// Deliveries applied lately, each with what it said.
-    pub(crate) deliveries: BTreeSet<(DeliveryId, u64)>,
+    /// Deliveries applied lately, each hashed with what it said.
+    pub(crate) deliveries: BTreeSet<u64>,
 }
 
 impl Index {

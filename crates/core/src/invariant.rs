@@ -55,7 +55,12 @@ impl Core {
             for (invariant, what) in session.violations() {
                 fail(invariant, Some(session), what);
             }
-            if session.armed != session.dues(&self.state.settings) {
+            // Early is fine for the two that are armed lazily, late never.
+            let dues = session.dues(&self.state.settings);
+            if session.armed != dues.armed_for(&session.armed)
+                || session.armed.inactivity.is_some() != dues.inactivity.is_some()
+                || session.armed.work_max.is_some() != dues.work_max.is_some()
+            {
                 fail(0, Some(session), "its deadlines are not those of its facts".to_owned());
             }
             if session.shown != session.state() {

@@ -103,7 +103,7 @@ impl Session {
         }
         self.evidence.push(
             &step.now,
-            when.stamp,
+            when.boot_at(&step.now),
             source,
             "inherited",
             "live work of the session it replaced",

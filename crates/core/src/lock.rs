@@ -85,7 +85,7 @@ impl Lock {
         let tool = match &subject {
             LockSubject::Tool(id) => Some(id.clone()),
             LockSubject::ToolNamed(name) => newest(Some(name)),
-            LockSubject::Question(id) => work.tools.contains_key(id).then(|| id.clone()),
+            LockSubject::Question(id) => work.has_tool(id).then(|| id.clone()),
             // A dialog without a subject belongs to the only tool there is; with several nobody can tell.
             LockSubject::Session => (beside.len() == 1).then(|| newest(None)).flatten(),
             LockSubject::Subagent(_) => None,

@@ -23,6 +23,6 @@ impl Core {
     /// When the soft-lock of a session happened, for probes that look for younger children.
     #[must_use]
     pub fn locked_since(&self, key: &SessionKey) -> Option<Boot> {
-        self.find(key)?.lock.as_ref()?.when.stamp.map(|stamp| stamp.boot)
+        self.find(key)?.lock.as_ref()?.when.boot_at(&self.state.last)
     }
 }

@@ -147,6 +147,22 @@ pub(crate) struct Dues {
     pub(crate) compaction: Option<Mono>,
 }
 
+impl Dues {
+    /// What to arm for these, given what is armed. The two that every sign of life moves later stay where they are and
+    /// are looked at again when reached, so that a signal need not touch the order of all sessions' deadlines.
+    pub(crate) fn armed_for(self, armed: &Self) -> Self {
+        let lazy = |due: Option<Mono>, armed: Option<Mono>| match (due, armed) {
+            (Some(due), Some(armed)) => Some(armed.min(due)),
+            (due, _) => due,
+        };
+        Self {
+            inactivity: lazy(self.inactivity, armed.inactivity),
+            work_max: lazy(self.work_max, armed.work_max),
+            ..self
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Session {
     pub(crate) key: SessionKey,
@@ -205,7 +221,7 @@ pub(crate) struct Session {
     pub(crate) evidence: EvidenceList,
     /// Ids announced as its subagents'.
     pub(crate) subagents: VecDeque<String>,
-    /// The deadlines as last indexed.
+    /// The deadlines as indexed: see [`Dues::armed_for`].
     pub(crate) armed: Dues,
     /// Number of the input at which it became idle or ended.
     pub(crate) listed: u64,
@@ -544,13 +560,11 @@ fn work_view(id: &str, work: &Work) -> WorkView {
 }
 
 /// The longest prefix of whole characters within so many bytes.
+pub(crate) fn prefix(text: &str, max_bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(max_bytes)]
+}
+
+/// An owned [`prefix`].
 pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
-    if text.len() <= max_bytes {
-        return text.to_owned();
-    }
-    let mut end = max_bytes;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].to_owned()
+    prefix(text, max_bytes).to_owned()
 }

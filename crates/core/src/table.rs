@@ -1,7 +1,10 @@
 //! Where sessions live: numbered slots, and a map from key to number whose cost does not grow with their lengths.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    hash::{Hash as _, Hasher},
+};
 
 use crate::{identity::SessionKey, session::Session};
 
@@ -16,13 +19,33 @@ pub(crate) struct Table {
     free: Vec<u32>,
     /// Keys are compared after their hashes, so that equal hashes cost time, never truth.
     #[serde(skip)]
-    by_hash: BTreeMap<u64, Vec<Sid>>,
+    by_hash: BTreeMap<u64, Sid>,
+    /// Further ones of a hash that is taken: as good as never any.
+    #[serde(skip)]
+    twins: BTreeSet<(u64, Sid)>,
 }
 
 impl Table {
     pub(crate) fn find(&self, key: &SessionKey) -> Option<Sid> {
-        let same = self.by_hash.get(&hash(key))?;
-        same.iter().copied().find(|sid| self.get(*sid).is_some_and(|s| s.key == *key))
+        let hash = hash(key);
+        let is = |sid: &Sid| self.get(*sid).is_some_and(|s| s.key == *key);
+        let first = *self.by_hash.get(&hash)?;
+        if is(&first) {
+            return Some(first);
+        }
+        let twins = self.twins.range((hash, Sid(0))..=(hash, Sid(u32::MAX)));
+        twins.map(|(_, sid)| *sid).find(is)
+    }
+
+    fn enter(&mut self, hash: u64, sid: Sid) {
+        match self.by_hash.entry(hash) {
+            Entry::Vacant(free) => {
+                free.insert(sid);
+            }
+            Entry::Occupied(_) => {
+                self.twins.insert((hash, sid));
+            }
+        }
     }
 
     pub(crate) fn get(&self, sid: Sid) -> Option<&Session> {
@@ -40,7 +63,7 @@ impl Table {
             None => u32::try_from(self.slots.len()).ok()?,
         };
         let sid = Sid(number);
-        self.by_hash.entry(hash(&session.key)).or_default().push(sid);
+        self.enter(hash(&session.key), sid);
         match self.slots.get_mut(number as usize) {
             Some(slot) => {
                 *slot = Some(Box::new(session));
@@ -55,10 +78,13 @@ impl Table {
         let session = self.slots.get_mut(sid.0 as usize)?.take()?;
         self.free.push(sid.0);
         let hash = hash(&session.key);
-        if let Some(same) = self.by_hash.get_mut(&hash) {
-            same.retain(|s| *s != sid);
-            if same.is_empty() {
-                self.by_hash.remove(&hash);
+        if !self.twins.remove(&(hash, sid)) {
+            self.by_hash.remove(&hash);
+            // The next of the same hash moves up.
+            let next = self.twins.range((hash, Sid(0))..=(hash, Sid(u32::MAX))).next().copied();
+            if let Some((hash, next)) = next {
+                self.twins.remove(&(hash, next));
+                self.by_hash.insert(hash, next);
             }
         }
         Some(*session)
@@ -80,38 +106,53 @@ impl Table {
     pub(crate) fn rebuild(&mut self) {
         let pairs: Vec<(u64, Sid)> = self.iter().map(|(sid, s)| (hash(&s.key), sid)).collect();
         self.by_hash.clear();
+        self.twins.clear();
         for (hash, sid) in pairs {
-            self.by_hash.entry(hash).or_default().push(sid);
+            self.enter(hash, sid);
         }
     }
 }
 
-/// FNV-1a, 64 bits: the same on every machine and in every run.
-pub(crate) fn hash(key: &SessionKey) -> u64 {
-    let mut h = Fnv::default();
-    h.bytes(&[key.agent as u8]);
-    if let Some(namespace) = &key.namespace {
-        h.bytes(namespace.as_bytes());
-        h.bytes(&[0xff]);
-    }
-    h.bytes(key.id.as_bytes());
-    h.0
+fn hash(key: &SessionKey) -> u64 {
+    let mut mixer = Mixer::default();
+    key.hash(&mut mixer);
+    mixer.finish()
 }
 
-/// The FNV-1a hash (public domain; offset basis and prime as published).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fnv(pub(crate) u64);
+/// The hash of an id.
+pub(crate) fn hash_of(id: &str) -> u64 {
+    let mut mixer = Mixer::default();
+    mixer.write(id.as_bytes());
+    mixer.finish()
+}
 
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
+/// A hash that is the same in every run and on every machine of one word size. It only finds; equality decides.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mixer(u64);
+
+impl Mixer {
+    /// An odd number with a fair share of ones: the fractional part of the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    fn word(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(Self::FACTOR);
+        self.0 = mixed ^ (mixed >> 32);
     }
 }
 
-impl Fnv {
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.word(u64::from_le_bytes(*word));
         }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        // The length keeps a short end apart from one padded with zeros.
+        self.word(u64::from_le_bytes(last) ^ ((bytes.len() as u64) << 56));
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     identity::ProcessRef,
     ordering::When,
     signal::{Thread, WorkItem, WorkKind},
+    table,
     time::Wall,
 };
 
@@ -18,7 +19,7 @@ pub const FINISHED_MAX: usize = 512;
 /// Tools in flight a session may have. At the limit the oldest is forgotten.
 pub const TOOLS_MAX: usize = 256;
 /// Finished tools remembered to block late starts of them. At the limit the oldest is forgotten.
-pub const TOOLS_DONE_MAX: usize = 32;
+pub const TOOLS_DONE_MAX: usize = 16;
 
 /// The id under which "a shell still runs" is tracked when the agent says so without naming one.
 pub(crate) const STATED_SHELL: &str = "agent_state:shell";
@@ -79,8 +80,10 @@ pub(crate) enum Begun {
 pub(crate) struct WorkSet {
     pub(crate) live: BTreeMap<String, Work>,
     finished: BTreeMap<String, When>,
-    pub(crate) tools: BTreeMap<String, Tool>,
-    tools_done: VecDeque<(String, When)>,
+    /// In the order in which they were told of: few at a time.
+    pub(crate) tools: Vec<(String, Tool)>,
+    /// Hashes of their ids; a false hit only keeps a late start from being tracked.
+    tools_done: VecDeque<(u64, When)>,
 }
 
 impl WorkSet {
@@ -165,25 +168,27 @@ impl WorkSet {
     }
 
     pub(crate) fn tool_started(&mut self, id: &str, tool: Tool) {
-        let over = self.tools_done.iter().any(|(done, end)| done == id && !tool.when.later_than(end));
-        if over || self.tools.contains_key(id) {
+        let hash = table::hash_of(id);
+        let over = self.tools_done.iter().any(|(done, end)| *done == hash && !tool.when.later_than(end));
+        if over || self.has_tool(id) {
             return;
         }
         if self.tools.len() >= TOOLS_MAX {
-            let oldest = self.tools.iter().min_by_key(|(_, t)| t.when.received).map(|(id, _)| id.clone());
-            if let Some(oldest) = oldest {
-                self.tools.remove(&oldest);
-            }
+            self.tools.remove(0);
         }
-        self.tools.insert(id.to_owned(), tool);
+        self.tools.push((id.to_owned(), tool));
     }
 
     pub(crate) fn tool_finished(&mut self, id: &str, when: When) {
-        self.tools.remove(id);
+        self.tools.retain(|(known, _)| known != id);
         if self.tools_done.len() >= TOOLS_DONE_MAX {
             self.tools_done.pop_front();
         }
-        self.tools_done.push_back((id.to_owned(), when));
+        self.tools_done.push_back((table::hash_of(id), when));
+    }
+
+    pub(crate) fn has_tool(&self, id: &str) -> bool {
+        self.tools.iter().any(|(known, _)| known == id)
     }
 
     /// The turn of this thread is over: what it had in flight is not any more. Late starts of it stay blocked.

@@ -3,7 +3,7 @@
 //! SQLite notices damage to its own structure, not to the bytes of a blob; this does. Eight bytes a step, since it is
 //! on the path of every entry.
 
-const TABLES: [[u32; 256]; 8] = tables();
+static TABLES: [[u32; 256]; 8] = tables();
 
 /// A running checksum.
 pub(crate) struct Crc(u32);
