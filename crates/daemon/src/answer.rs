@@ -114,12 +114,9 @@ impl Dispatcher {
     }
 
     fn initialized(&self, pid: Option<u32>) -> Answered {
-        // Whoever can name the folder of a private instance owns it.
-        let scope = if self.private || pid.and_then(resolve::any_agent_above).is_none() {
-            Scope::Machine
-        } else {
-            Scope::Session
-        };
+        // Whoever can name the folder of a private instance owns it. A caller that nobody can place gets the least.
+        let is_outside = pid.is_some_and(|pid| resolve::any_agent_above(pid).is_none());
+        let scope = if self.private || is_outside { Scope::Machine } else { Scope::Session };
         let initialized = Initialized {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),

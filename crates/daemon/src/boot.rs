@@ -1,6 +1,8 @@
 //! From nothing to listening, and back: the order in which a daemon comes and goes.
 
 use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -36,6 +38,11 @@ use crate::{
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// Connections and actors get this long to end by themselves.
 const TASKS_WITHIN: Duration = Duration::from_secs(2);
+/// The longest teardown, with a second for what is not waited for.
+pub(crate) const TEARDOWN_MAX: Duration =
+    CLOSE_WITHIN.saturating_add(TASKS_WITHIN).saturating_add(Duration::from_secs(1));
+/// Rows left out of one fold because the core panics at them; with more of them the journal counts as unreadable.
+const BAD_ROWS_MAX: usize = 16;
 /// The fact that says how the last run ended.
 const CLEAN: &str = "clean";
 
@@ -147,8 +154,29 @@ async fn shut_down(dispatcher: Dispatcher, sources: Sources, _lock: &InstanceLoc
     journal.close(CLOSE_WITHIN);
 }
 
-/// The state that the journal tells: the snapshot and every row behind it. `None`: the journal cannot be read.
+/// The state that the journal tells: the snapshot and every row behind it. A row at which the core panics (a fault that an
+/// update brought) is left out instead of stopping every start. `None`: the journal cannot be read.
 pub(crate) fn fold(snapshot: Option<&Snapshot>, reader: &EventReader, settings: Settings) -> Option<Core> {
+    let mut left_out = BTreeSet::new();
+    while left_out.len() <= BAD_ROWS_MAX {
+        match fold_without(&left_out, snapshot, reader, settings.clone())? {
+            Ok(core) => return Some(core),
+            Err(culprit) => {
+                exceptions::record(&format!("journal: the core panics at row {}; it is left out", culprit.0));
+                left_out.insert(culprit);
+            }
+        }
+    }
+    None
+}
+
+/// One fold; the row at which the core panicked, whose state is then worth nothing.
+fn fold_without(
+    left_out: &BTreeSet<Seq>,
+    snapshot: Option<&Snapshot>,
+    reader: &EventReader,
+    settings: Settings,
+) -> Option<Result<Core, Seq>> {
     let mut through = Seq(0);
     let mut core = Core::new(settings, traits());
     if let Some(snapshot) = snapshot {
@@ -163,14 +191,26 @@ pub(crate) fn fold(snapshot: Option<&Snapshot>, reader: &EventReader, settings: 
             }
         }
     }
-    let mut unreadable = 0_u64;
-    let replayed = reader.replay(through, |_, body| match serde_json::from_slice::<Row>(body) {
-        // Their effects were carried out, or are asked for again by `RuntimeStarted`.
-        Ok(row) => drop(core.handle(&row.input)),
-        Err(_) => unreadable += 1,
+    let (mut unreadable, mut culprit) = (0_u64, None);
+    let replayed = reader.replay(through, |seq, body| {
+        if culprit.is_some() || left_out.contains(&seq) {
+            return;
+        }
+        match serde_json::from_slice::<Row>(body) {
+            // Their effects were carried out, or are asked for again by `RuntimeStarted`.
+            Ok(row) => {
+                let handled = catch_unwind(AssertUnwindSafe(|| drop(core.handle(&row.input))));
+                culprit = handled.is_err().then_some(seq);
+            }
+            Err(_) => unreadable += 1,
+        }
     })?;
-    tracing::info!(rows = replayed.rows, damaged = replayed.damaged, unreadable, "journal folded");
-    Some(core)
+    if let Some(culprit) = culprit {
+        return Some(Err(culprit));
+    }
+    let left_out = left_out.len();
+    tracing::info!(rows = replayed.rows, damaged = replayed.damaged, unreadable, left_out, "journal folded");
+    Some(Ok(core))
 }
 
 /// What the core must know of each agent.

@@ -143,6 +143,8 @@ pub(crate) struct Dispatcher {
     api_room: Arc<Semaphore>,
     observers: u32,
     next_reconcile: Option<Instant>,
+    /// Sessions whose transcripts have more to read than one turn takes. Bounded by what is followed.
+    unread: BTreeSet<SessionKey>,
     stopping: Option<String>,
 }
 
@@ -176,6 +178,7 @@ impl Dispatcher {
             api_room: Arc::new(Semaphore::new(API_CONNECTIONS_MAX)),
             observers: 0,
             next_reconcile: None,
+            unread: BTreeSet::new(),
             stopping: None,
         }
     }
@@ -228,7 +231,12 @@ impl Dispatcher {
         let until = |mono: watchkeeper_core::Mono| Instant::now() + mono.since(now.mono);
         Alarms {
             deadline: self.core.next_deadline().map(|(mono, _)| until(mono)),
-            reconcile: self.next_reconcile,
+            // While the journal is behind nothing is read; its next report wakes us.
+            reconcile: if self.unread.is_empty() || self.journal.is_behind() {
+                self.next_reconcile
+            } else {
+                Some(Instant::now())
+            },
         }
     }
 
@@ -299,9 +307,17 @@ impl Dispatcher {
             if !pending.done {
                 self.carry_out(pending.effects);
             }
+            let is_stored = !committed.rejected.contains(&pending.seq);
             for ack in pending.acks {
-                self.settle(ack);
+                if is_stored {
+                    self.settle(ack);
+                } else {
+                    self.refuse(ack, "the database refused the row");
+                }
             }
+        }
+        if !committed.rejected.is_empty() {
+            self.counters.add_many("journal.rejected", committed.rejected.len() as u64);
         }
         if let Some(failure) = &committed.failed {
             self.counters.add("journal.failed");
@@ -333,19 +349,24 @@ impl Dispatcher {
             refused.append(&mut pending.acks);
         }
         for ack in refused {
-            match ack {
-                Ack::Hook { reply, .. } => _ = reply.try_send(HookReply::Refused(Refusal::Storage)), // it may have left
-                Ack::Api { reply, .. } => {
-                    let failure = Failure::new(
-                        watchkeeper_api::ErrorCode::Internal,
-                        format!("the journal cannot be written: {}", failure.message),
-                    );
-                    _ = reply.send(Err(failure)); // the caller may have left
-                }
-                Ack::Spooled { path } => _ = self.spooled.remove(&path), // the file stays
-            }
+            self.refuse(ack, &failure.message);
         }
         self.carry_out(effects);
+    }
+
+    /// Tells whoever waits for a row that it is not stored: a hook keeps its event, a spooled one stays where it is.
+    fn refuse(&mut self, ack: Ack, why: &str) {
+        match ack {
+            Ack::Hook { reply, .. } => _ = reply.try_send(HookReply::Refused(Refusal::Storage)), // it may have left
+            Ack::Api { reply, .. } => {
+                let failure = Failure::new(
+                    watchkeeper_api::ErrorCode::Internal,
+                    format!("the journal cannot be written: {why}"),
+                );
+                _ = reply.send(Err(failure)); // the caller may have left
+            }
+            Ack::Spooled { path } => _ = self.spooled.remove(&path), // the file stays
+        }
     }
 
     fn settle(&mut self, ack: Ack) {
@@ -519,6 +540,13 @@ impl Dispatcher {
     }
 
     fn reconcile(&mut self) {
+        let unread = std::mem::take(&mut self.unread);
+        for key in &unread {
+            self.look_at(key);
+        }
+        if self.next_reconcile.is_none_or(|due| due > Instant::now()) {
+            return;
+        }
         self.next_reconcile = None;
         for key in self.follower.all_sessions() {
             let at_work = self
@@ -531,19 +559,20 @@ impl Dispatcher {
         }
     }
 
-    /// Reads what is new in a session's transcript.
+    /// Reads what is new in a session's transcript: one turn's worth, so that a long one keeps nobody waiting. The rest, and
+    /// what comes while the journal is behind, is read when nothing else is to be done.
     pub(crate) fn look_at(&mut self, key: &SessionKey) {
-        while !self.journal.is_behind()
-            && let Some(growth) = self.follower.look(key)
-        {
-            let more = growth.more;
-            self.grew(growth);
-            if let Some(cursor) = self.follower.cursor(key) {
-                self.journal.save_cursor(cursor);
-            }
-            if !more {
-                break;
-            }
+        if self.journal.is_behind() {
+            self.unread.insert(key.clone());
+            return;
+        }
+        let Some(growth) = self.follower.look(key) else { return };
+        if growth.more {
+            self.unread.insert(key.clone());
+        }
+        self.grew(growth);
+        if let Some(cursor) = self.follower.cursor(key) {
+            self.journal.save_cursor(cursor);
         }
     }
 

@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-/// How long a second start waits for a first one's teardown before it gives up.
-const TEARDOWN_WAIT: Duration = Duration::from_secs(5);
+/// How long a second start waits for a first one's teardown before it gives up: as long as that may take.
+const TEARDOWN_WAIT: Duration = crate::boot::TEARDOWN_MAX;
 /// How often the lock is tried again meanwhile; the kernel offers no timed wait for it.
 const RETRY_EVERY: Duration = Duration::from_millis(50);
 

@@ -18,6 +18,12 @@ use watchkeeper_store::{
 /// A snapshot is due after so many rows, so that a restart replays few.
 pub(crate) const SNAPSHOT_EVERY_ROWS: u64 = 4000;
 
+/// Bodies in one answer; with the rest of its rows it stays below a frame of the interface, which is 1 MiB. The page ends
+/// before the row that would cross this; a single larger row comes without its body.
+const PAGE_BYTES: usize = 700 << 10;
+/// What a row needs beside its body.
+const ROW_BYTES: usize = 512;
+
 /// What a row holds, as it is read back.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Row {
@@ -238,14 +244,25 @@ impl EventReader {
                 return None;
             }
         };
-        let next = found.last().map_or(after, |row| row.seq.0);
-        let more = found.len() >= limit;
-        Some(Events { rows: found.into_iter().map(row_for_people).collect(), next, more })
+        let read = found.len();
+        let (mut rows, mut bytes, mut next) = (Vec::new(), 0, after);
+        for row in found {
+            bytes += row.entry.body.len() + ROW_BYTES;
+            if bytes > PAGE_BYTES && !rows.is_empty() {
+                break;
+            }
+            next = row.seq.0;
+            rows.push(row_for_people(row));
+        }
+        // The store ends a page by size, too: only an empty answer to the next question means the end.
+        let more = read >= limit || rows.len() < read || bytes > PAGE_BYTES;
+        Some(Events { rows, next, more })
     }
 }
 
 fn row_for_people(row: watchkeeper_store::EventRow) -> EventRow {
-    let body = serde_json::from_slice(&row.entry.body).ok();
+    let fits = row.entry.body.len() <= PAGE_BYTES;
+    let body = if fits { serde_json::from_slice(&row.entry.body).ok() } else { None };
     let parsed: Option<Row> = serde_json::from_slice(&row.entry.body).ok();
     let source = parsed.as_ref().and_then(|r| {
         let InputBody::Signal { signal, .. } = &r.input.body else { return None };

@@ -83,14 +83,14 @@ pub(crate) struct Alarms {
 }
 
 impl Sources {
-    /// The next event. Cancellation safe. With no alarm set and nobody calling, it sleeps for ever.
+    /// The next event, chosen at random among those that are ready, so that no busy source keeps the others out.
+    /// Cancellation safe. With no alarm set and nobody calling, it sleeps for ever.
     pub(crate) async fn next(&mut self, alarms: Alarms) -> Event {
         if self.paused_until.is_some_and(|until| until <= Instant::now()) {
             self.paused_until = None;
         }
         let open = self.paused_until.is_none();
         let event = tokio::select! {
-            biased;
             signal = self.signals.next() => Event::Signal(signal),
             Some(event) = self.queue.recv() => event,
             process = self.exits.next() => Event::ProcessExited(process),

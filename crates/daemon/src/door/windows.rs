@@ -1,7 +1,7 @@
 //! Named pipes: the default security of a pipe made here lets its owner and administrators in, and remote clients are refused.
 
 use std::{
-    os::windows::io::AsRawHandle as _,
+    os::windows::io::AsHandle as _,
     path::{Path, PathBuf},
 };
 use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
@@ -49,7 +49,9 @@ impl Listener {
         *self.waiting.borrow_mut() = Some(self.next_instance().map_err(accept)?);
         drop(guard);
         let connected = connected.ok_or_else(|| accept(std::io::ErrorKind::NotConnected.into()))?;
-        let pid = watchkeeper_os::process::peer::pipe_client(connected.as_raw_handle());
+        // A client that cannot be named is let in: the pipe's access list decided already.
+        let pid =
+            watchkeeper_os::process::peer::of_pipe(connected.as_handle()).ok().and_then(|peer| peer.pid);
         Ok((connected, Caller { pid }))
     }
 

@@ -192,3 +192,48 @@ fn a_hold_outlives_a_restart_and_can_be_let_go_after_it() {
     drop(client);
     daemon.stop();
 }
+
+/// A transcript far longer than one turn of reading: the last record still counts, and so does the page that lists it all.
+#[test]
+fn a_long_transcript_is_read_to_its_end_and_long_lists_come_in_pages() {
+    let home = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(home.path());
+    let transcript = home.path().join("s.jsonl");
+    std::fs::write(&transcript, "").unwrap();
+    let mut more = prompt("a");
+    more["transcript_path"] = json!(transcript);
+    tell(&daemon, 1, "s", "UserPromptSubmit", more);
+    assert_eq!(daemon.state_of("s"), Some("working"));
+    let mut text = String::new();
+    while text.len() < 7 << 20 {
+        text.push_str(&json!({ "type": "mode", "mode": "x".repeat(1000), "sessionId": "s" }).to_string());
+        text.push('\n');
+    }
+    let now = watchkeeper_api::Time(watchkeeper_os::clock::now().wall).to_string();
+    let interrupted = json!({ "type": "user", "isSidechain": false, "sessionId": "s", "uuid": "u", "timestamp": now,
+        "message": { "role": "user", "content": [{ "type": "text", "text": "[Request interrupted by user]" }] } });
+    text.push_str(&interrupted.to_string());
+    text.push('\n');
+    let mut file = std::fs::OpenOptions::new().append(true).open(&transcript).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    until("the interrupt is seen", || (daemon.state_of("s") == Some("idle")).then_some(()));
+
+    for n in 0..60 {
+        let tool =
+            json!({ "tool_name": "x".repeat(40_000), "tool_use_id": format!("t{n}"), "tool_input": {} });
+        tell(&daemon, 100 + n, &format!("many{n}"), "PreToolUse", tool);
+    }
+    let (mut after_seq, mut rows) = (0, 0);
+    loop {
+        let params =
+            EventsParams { after_seq: Some(after_seq), limit: Some(1000), ..EventsParams::default() };
+        let page = daemon.client().call::<GetEvents>(&params).unwrap();
+        rows += page.rows.len() as u64;
+        after_seq = page.next;
+        if !page.more {
+            break;
+        }
+    }
+    assert!(rows >= 62, "{rows}");
+    daemon.stop();
+}
