@@ -370,32 +370,28 @@ impl Dispatcher {
     }
 
     fn take_hold(&mut self, params: HoldTakeParams, reply: Reply) {
-        let now = self.now();
         let max = self.core.settings().lease_max;
         let length = params.length_s.map_or(max, Duration::from_secs).min(max);
         let id = params.id.map_or_else(fresh_id, |id| cut(&id));
         let holds = self.core.leases();
-        let known = holds.iter().find(|hold| hold.id == id);
-        if holds.len() >= HOLDS_MAX && known.is_none() {
+        if holds.len() >= HOLDS_MAX && holds.iter().all(|hold| hold.id != id) {
             _ = reply
                 .send(Err(Failure::new(ErrorCode::Busy, format!("there are {HOLDS_MAX} holds already")))); // may have left
             return;
         }
-        let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
-        let hold = Hold {
+        let taken = self.apply(InputBody::LeaseTaken {
             id: id.clone(),
             owner: cut(&params.owner),
             reason: cut(&params.reason),
-            since: known.map_or(Time(now.wall), |old| Time(old.since)),
-            expires_at: Time(watchkeeper_core::Wall(now.wall.0.saturating_add(millis))),
-            length_s: length.as_secs(),
-        };
-        _ = self.apply(InputBody::LeaseTaken {
-            id,
-            owner: hold.owner.clone(),
-            reason: hold.reason.clone(),
             length,
         });
+        // What the core made of it is the answer: the same words that a list will say, also after a restart.
+        let hold = self.holds().into_iter().find(|hold| taken.is_some() && hold.id == id);
+        let Some(hold) = hold.map(|hold| Hold { length_s: length.as_secs(), ..hold }) else {
+            let failure = Failure::new(ErrorCode::Internal, "the hold could not be taken".to_owned());
+            _ = reply.send(Err(failure)); // the caller may have left
+            return;
+        };
         self.acknowledge(Ack::Api { reply, answer: Box::new(move |_| value(&hold)) });
     }
 
