@@ -37,6 +37,12 @@ impl LineScanner {
         Self::default()
     }
 
+    /// For a file that is read from somewhere in its middle: what comes before the first newline is passed over.
+    #[must_use]
+    pub fn inside_a_line() -> Self {
+        Self { state: Line::PassedOver, ..Self::default() }
+    }
+
     /// Bytes since the last newline. A cursor that survives a restart is the file offset minus this.
     #[must_use]
     pub fn pending(&self) -> u64 {

@@ -9,7 +9,7 @@ use crate::{
     marks::Mark,
     ordering::advance,
     session::{Deferred, FACT_MAX_BYTES, Halt, Phase, Session, cut},
-    signal::{Activity, Prompt, Source, StartCause, Thread, WorkKind},
+    signal::{Activity, Prompt, PromptOrigin, Source, StartCause, Thread, WorkKind},
     step::{Path, Rules, Step},
     work::Work,
 };
@@ -65,7 +65,11 @@ impl Session {
             };
             return self.work_started(said, &id, work, step);
         }
-        if let Some(prompt) = prompt.filter(|_| self.prompt_preview.is_none() || self.after_halt(said)) {
+        // What names the session is what a person asked for, not the notice that some work of it is done.
+        let is_worth = |prompt: &&Prompt| {
+            self.prompt_preview.is_none() || (prompt.origin == PromptOrigin::Person && self.after_halt(said))
+        };
+        if let Some(prompt) = prompt.filter(is_worth) {
             self.remember_prompt(prompt, rules.settings.record_prompts);
         }
         if self.relation(said) == TurnRelation::Earlier {

@@ -8,7 +8,7 @@ use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope, Status, Time,
     method::{
         Acknowledged, CheckLevel, ConfigPath, ConfigValue, ConfigValues, DaemonStatus, Doctor,
-        EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, Events, EventsParams, EvidenceRow, Explained, Hold,
+        EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, EventsParams, EvidenceRow, Explained, Hold,
         HoldReleaseParams, HoldTakeParams, Holds, Initialized, JournalState, KeyChange, Left, PlacePaths,
         Released, SessionStartParams, SettingSource, Subscribed, WatchCoverage, Why,
     },
@@ -16,7 +16,7 @@ use watchkeeper_api::{
     select::select,
 };
 use watchkeeper_core::{
-    DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody,
+    DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody, Verdict,
     settings::KeepAwake,
     signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
     view::{SessionView, ShownState},
@@ -61,7 +61,14 @@ impl Dispatcher {
             Call::GetStatus(_) => value(&self.status(own)),
             Call::GetWhy(_) => value(&self.verdict(own.as_ref())),
             Call::Explain(params) => self.explained(&params.session, own),
-            Call::GetEvents(params) => self.events(&params, own),
+            Call::GetEvents(params) => match self.events(&params, own) {
+                Ok(read) => {
+                    // A page takes milliseconds from a cold disk, in which nothing else would happen here.
+                    tokio::task::spawn_blocking(move || reply.send(read()));
+                    return;
+                }
+                Err(failure) => Err(failure),
+            },
             Call::Subscribe(params) => self.subscribed(params.session.as_deref(), own),
             Call::GetConfigPath(_) => value(&ConfigPath {
                 path: self.configuration.path().display().to_string(),
@@ -213,21 +220,25 @@ impl Dispatcher {
         })
     }
 
-    fn events(&self, params: &EventsParams, own: Option<OwnSession>) -> Answered {
+    /// The reading of one page, to be done elsewhere: it blocks.
+    fn events(
+        &self,
+        params: &EventsParams,
+        own: Option<OwnSession>,
+    ) -> Result<impl FnOnce() -> Answered + Send + 'static, Failure> {
         let key = match (&params.session, &own) {
             (Some(selector), _) => Some(self.find(selector, own.as_ref())?),
             (None, Some(own)) => Some(own.clone().ok_or_else(no_own_session)?),
             (None, None) => None,
         };
         let limit = params.limit.unwrap_or(EVENTS_LIMIT_DEFAULT).min(EVENTS_LIMIT_MAX);
-        let after = params.after_seq.unwrap_or(0);
-        let unreadable = || Failure::new(ErrorCode::Internal, "the journal cannot be read");
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut page: Events = self.reader.rows(after, key.as_ref(), limit).ok_or_else(unreadable)?;
-        if let Some(since) = params.since {
-            page.rows.retain(|row| row.at >= since);
-        }
-        value(&page)
+        let (after, since) = (params.after_seq.unwrap_or(0), params.since.map(|time| time.0));
+        let reader = self.reader.clone();
+        Ok(move || {
+            let page = reader.rows(after, key.as_ref(), since, limit);
+            value(&page.ok_or_else(|| Failure::new(ErrorCode::Internal, "the journal cannot be read"))?)
+        })
     }
 
     fn subscribed(&mut self, selector: Option<&str>, own: Option<OwnSession>) -> Answered {
@@ -497,16 +508,27 @@ impl Dispatcher {
         };
         let signal: Option<Signal> =
             intake::signal(observation, 0, &sender, self.core.settings().record_prompts);
-        if let Some(signal) = signal {
-            _ = self.apply(InputBody::Signal { signal: Box::new(signal), held: None });
-        }
+        let taken =
+            signal.and_then(|s| self.apply_judged(InputBody::Signal { signal: Box::new(s), held: None }));
+        let Some((_, verdict)) = taken else {
+            let failure = Failure::new(ErrorCode::Internal, "it could not be taken; nothing changed");
+            _ = reply.send(Err(failure)); // the caller may have left
+            return;
+        };
+        let note = match verdict {
+            Verdict::Applied => None,
+            Verdict::Recorded => Some("noted; it changed nothing"),
+            Verdict::Stale => Some("something newer is known; it changed nothing"),
+            Verdict::Duplicate => Some("it was known already"),
+            Verdict::Refused => Some("the session does not accept it; it changed nothing"),
+        };
         let answer = move |dispatcher: &Self| {
             let session = dispatcher.core.session(&key);
             value(&Acknowledged {
                 session: key.to_string(),
                 incarnation: session.as_ref().map(|s| s.incarnation.0),
                 state: session.map(|s| s.state),
-                note: None,
+                note: note.map(str::to_owned),
             })
         };
         self.acknowledge(Ack::Api { reply, answer: Box::new(answer) });

@@ -211,7 +211,7 @@ impl Pushing {
         if newest <= position {
             return Some(());
         }
-        let page = self.journal.rows(position, self.session.as_ref(), PUSH_ROWS_MAX)?;
+        let page = self.journal.rows(position, self.session.as_ref(), None, PUSH_ROWS_MAX)?;
         for row in page.rows {
             self.push(&Pushed::Event(Box::new(row))).await?;
         }

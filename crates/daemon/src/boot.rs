@@ -80,7 +80,7 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
     let touching = Arc::clone(&touched);
     let mut follower = Follower::new(move |paths| touching.add(paths), cursors);
     for folder in [&place.run, &place.config, &place.spool()] {
-        follower.watch_folder(folder);
+        follower.keep_watching(folder);
     }
     let exits = Arc::new(ExitWatch::new()?);
     let (wish, wishes) = watch::channel(Wish::default());

@@ -45,7 +45,8 @@ pub(crate) const API_CONNECTIONS_MAX: usize = 256;
 /// Deadlines handled in one turn; more wait for the next, so that a fault in one cannot stop the rest.
 const DEADLINES_A_TURN: usize = 1000;
 /// How often transcripts of sessions at work are looked at although the kernel said nothing (network and overlay file systems
-/// lose notices). Not armed while every session is idle.
+/// lose notices). Not armed while every session is idle, unless the kernel gives no notices at all: then the spool and the
+/// configuration are looked at, too.
 const RECONCILE_EVERY: Duration = Duration::from_secs(15);
 
 /// After a panic in the core, rows on their way to the disk are waited for so long before the state is read back from there.
@@ -252,6 +253,11 @@ impl Dispatcher {
 
     /// One input: the core decides, the row is queued, the effects wait for it. `None`: it changed nothing and never will.
     pub(crate) fn apply(&mut self, body: InputBody) -> Option<Seq> {
+        Some(self.apply_judged(body)?.0)
+    }
+
+    /// As `apply`, with what the core made of it.
+    pub(crate) fn apply_judged(&mut self, body: InputBody) -> Option<(Seq, Verdict)> {
         let input = Input { now: self.now(), body };
         let handled = catch_unwind(AssertUnwindSafe(|| self.core.handle(&input)));
         let Ok(outcome) = handled else {
@@ -289,7 +295,7 @@ impl Dispatcher {
         };
         self.revision += 1;
         self.pending.push_back(Pending { seq, effects: outcome.effects, acks: Vec::new(), done: false });
-        Some(seq)
+        Some((seq, outcome.verdict))
     }
 
     /// Tells `ack` when everything applied so far is durable.
@@ -327,7 +333,9 @@ impl Dispatcher {
             self.counters.add_many("journal.duplicates", committed.duplicates.len() as u64);
         }
         let was_behind = self.journal.is_behind();
-        self.journal.flush_overflow();
+        if self.journal.flush_overflow().is_err() {
+            self.stop("the journal's writer is gone".to_owned());
+        }
         if was_behind && !self.journal.is_behind() {
             _ = self.drain_spool();
         }
@@ -395,8 +403,8 @@ impl Dispatcher {
             *known = pulse;
             changed
         });
-        let at_work = self.core.is_any_active();
-        match (at_work, self.next_reconcile) {
+        let is_needed = self.core.is_any_active() || self.follower.is_blind();
+        match (is_needed, self.next_reconcile) {
             (true, None) => self.next_reconcile = Some(Instant::now() + RECONCILE_EVERY),
             (false, Some(_)) => self.next_reconcile = None,
             _ => {}
@@ -500,7 +508,7 @@ impl Dispatcher {
                     exceptions::record_error("door", &error);
                     continue;
                 }
-                self.follower.watch_folder(&self.place.run);
+                self.follower.keep_watching(&self.place.run);
             }
             match Listener::bind(&path) {
                 Ok(fresh) => {
@@ -548,6 +556,12 @@ impl Dispatcher {
             return;
         }
         self.next_reconcile = None;
+        if self.follower.is_blind() {
+            if !self.journal.is_behind() {
+                _ = self.drain_spool();
+            }
+            self.reload_configuration();
+        }
         for key in self.follower.all_sessions() {
             let at_work = self
                 .core
@@ -571,18 +585,21 @@ impl Dispatcher {
             self.unread.insert(key.clone());
         }
         self.grew(growth);
-        if let Some(cursor) = self.follower.cursor(key) {
+        // Rows that wait for room must not be overtaken by the word that they were read.
+        if !self.journal.is_behind()
+            && let Some(cursor) = self.follower.cursor(key)
+        {
             self.journal.save_cursor(cursor);
         }
     }
 
     fn grew(&mut self, growth: Growth) {
-        let Growth { key, path, identity, from_offset, parsed, .. } = growth;
+        let Growth { key, path, identity, from_offset, rewrite, parsed, backlog, .. } = growth;
         self.count(key.agent, &parsed);
         let place = path.to_string_lossy();
         let delivery =
-            crate::intake::delivery_of_place(&place, (identity.device, identity.inode), from_offset);
-        self.transcript_said(&key, parsed, delivery);
+            crate::intake::delivery_of_place(&place, (identity.device, identity.inode, rewrite), from_offset);
+        self.transcript_said(&key, parsed, delivery, backlog);
     }
 
     pub(crate) fn count(&mut self, agent: AgentKind, parsed: &Parsed) {

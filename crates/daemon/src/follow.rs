@@ -4,14 +4,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     io::{self, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
 };
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use serde::{Deserialize, Serialize};
 use watchkeeper_agents::{Adapter, LineScanner, Parsed, StateFile, TranscriptReader};
 use watchkeeper_core::SessionKey;
 use watchkeeper_store::{Cursor, FileIdentity};
+
+use crate::intake::SESSION_ID_BYTES;
 
 /// Bytes of one transcript read in one turn; a longer growth is read in further turns, so that one file cannot starve the rest.
 const TURN_BYTES: usize = 1 << 20;
@@ -21,6 +25,8 @@ const READ_BYTES: usize = 64 << 10;
 const FIRST_SIGHT_BYTES: u64 = 4 << 20;
 /// Transcripts followed at once; further ones are not followed and counted.
 const FOLLOWED_MAX: usize = 2048;
+/// By so much of its first line the content of a rewritten transcript is told from what was there before.
+const REWRITE_BYTES: u64 = 4 << 10;
 /// State files are small; a larger one is none.
 const STATE_FILE_BYTES: u64 = 64 << 10;
 /// Files looked at in one state folder.
@@ -35,7 +41,11 @@ pub(crate) struct Growth {
     /// Where the line began that the first observation comes from: the same after a restart, however the bytes were cut into
     /// reads.
     pub from_offset: u64,
+    /// Tells the contents apart that one file had, when it was rewritten in place: zero for the first.
+    pub rewrite: u64,
     pub parsed: Parsed,
+    /// It was in the file before this daemon looked: what it says may be old.
+    pub backlog: bool,
     /// There is more to read: look again.
     pub more: bool,
 }
@@ -55,6 +65,9 @@ struct Followed {
     identity: Option<FileIdentity>,
     offset: u64,
     scanner: LineScanner,
+    rewrite: u64,
+    /// What is before this was there at the first look; unknown before that.
+    backlog_end: Option<u64>,
     reader: Box<dyn TranscriptReader>,
     /// A file that cannot be followed is said once.
     complained: bool,
@@ -63,10 +76,14 @@ struct Followed {
 /// All followed files. Everything blocks only for reads of local files.
 pub(crate) struct Follower {
     watcher: Option<RecommendedWatcher>,
-    /// Folders watched, and how many followed things need each.
+    /// Folders watched.
     folders: BTreeSet<PathBuf>,
+    /// Folders that are watched for as long as the daemon runs.
+    kept_folders: BTreeSet<PathBuf>,
     followed: BTreeMap<SessionKey, Followed>,
     state_folders: BTreeMap<PathBuf, &'static dyn Adapter>,
+    /// The session that each state file named when it was read: its removal has no content that could.
+    state_sessions: BTreeMap<PathBuf, String>,
     cursors: BTreeMap<(SessionKey, PathBuf), Cursor>,
 }
 
@@ -99,14 +116,27 @@ impl Follower {
         Self {
             watcher,
             folders: BTreeSet::new(),
+            kept_folders: BTreeSet::new(),
             followed: BTreeMap::new(),
             state_folders: BTreeMap::new(),
+            state_sessions: BTreeMap::new(),
             cursors,
         }
     }
 
-    /// Watches a folder for the caller's own purposes.
-    pub(crate) fn watch_folder(&mut self, folder: &Path) {
+    /// Whether nothing is noticed and everything must be looked at.
+    #[must_use]
+    pub(crate) const fn is_blind(&self) -> bool {
+        self.watcher.is_none()
+    }
+
+    /// Watches a folder for the caller's own purposes, for good.
+    pub(crate) fn keep_watching(&mut self, folder: &Path) {
+        self.kept_folders.insert(folder.to_owned());
+        self.watch_folder(folder);
+    }
+
+    fn watch_folder(&mut self, folder: &Path) {
         if self.folders.contains(folder) {
             return;
         }
@@ -137,7 +167,7 @@ impl Follower {
         if let Some(text) = path.to_str() {
             for folder in adapter.state_dirs(text) {
                 let folder = PathBuf::from(folder);
-                self.watch_folder(&folder);
+                self.keep_watching(&folder);
                 self.state_folders.entry(folder).or_insert(adapter);
             }
         }
@@ -148,8 +178,10 @@ impl Follower {
             return false;
         }
         let cursor = self.cursors.remove(&(key.clone(), path.to_owned()));
-        let saved = cursor.as_ref().and_then(|c| serde_json::from_str(&c.state_json).ok());
-        let Some(reader) = adapter.transcript(&key.id, saved.as_ref()) else { return false };
+        let saved: Option<Saved> = cursor.as_ref().and_then(|c| serde_json::from_str(&c.state_json).ok());
+        let state = saved.as_ref().map(|s| &s.reader);
+        let Some(reader) = adapter.transcript(&key.id, state) else { return false };
+        self.unfollow(key);
         if let Some(folder) = path.parent() {
             self.watch_folder(folder);
         }
@@ -159,6 +191,8 @@ impl Follower {
             identity: cursor.as_ref().map(|c| c.file),
             offset: cursor.as_ref().map_or(0, |c| c.offset),
             scanner: LineScanner::new(),
+            rewrite: saved.as_ref().map_or(0, |s| s.rewrite),
+            backlog_end: None,
             reader,
             complained: false,
         };
@@ -168,7 +202,14 @@ impl Follower {
 
     /// Stops following; the cursor is the caller's to delete.
     pub(crate) fn unfollow(&mut self, key: &SessionKey) {
-        self.followed.remove(key);
+        let Some(gone) = self.followed.remove(key) else { return };
+        let Some(folder) = gone.path.parent() else { return };
+        let is_needed = self.followed.values().any(|f| f.path.parent() == Some(folder))
+            || self.kept_folders.iter().any(|kept| kept.starts_with(folder));
+        if !is_needed && self.folders.remove(folder) {
+            // An error means that the folder went, and its watch with it.
+            _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(folder));
+        }
     }
 
     #[must_use]
@@ -207,7 +248,7 @@ impl Follower {
                 stated.append(&mut self.state_files_in(&folder, adapter));
             } else {
                 let files = touched.iter().filter(|t| t.parent() == Some(&folder)).cloned();
-                stated.extend(files.filter_map(|path| state(adapter, path)));
+                stated.extend(files.filter_map(|path| self.state(adapter, path)));
             }
         }
         stated
@@ -225,7 +266,25 @@ impl Follower {
         // The folder may have come into being only now.
         self.watch_folder(folder);
         let listed = std::fs::read_dir(folder).into_iter().flatten().take(STATE_FILES_MAX);
-        listed.filter_map(|entry| state(adapter, entry.ok()?.path())).collect()
+        listed.filter_map(|entry| self.state(adapter, entry.ok()?.path())).collect()
+    }
+
+    fn state(&mut self, adapter: &dyn Adapter, path: PathBuf) -> Option<Stated> {
+        let content = read_small(&path);
+        let mut file = adapter.state_file(path.file_name()?.to_str()?, content.as_deref())?;
+        let session = &mut file.observation.session;
+        match (&content, &session) {
+            (None, _) => *session = session.take().or(self.state_sessions.remove(&path)),
+            (Some(_), Some(id))
+                if id.len() <= SESSION_ID_BYTES
+                    && (self.state_sessions.len() < STATE_FILES_MAX
+                        || self.state_sessions.contains_key(&path)) =>
+            {
+                self.state_sessions.insert(path.clone(), id.clone());
+            }
+            (Some(_), _) => {}
+        }
+        Some(Stated { agent: adapter.kind(), path, content, file })
     }
 
     /// How far a session's transcript was read, to be stored.
@@ -237,7 +296,11 @@ impl Follower {
             path: followed.path.clone(),
             file: followed.identity?,
             offset: followed.line_start(),
-            state_json: followed.reader.save().to_string(),
+            state_json: serde_json::to_string(&Saved {
+                rewrite: followed.rewrite,
+                reader: followed.reader.save(),
+            })
+            .ok()?,
         })
     }
 }
@@ -259,7 +322,8 @@ impl Followed {
                 return None;
             }
         };
-        self.place(identity, length);
+        self.place(&mut file, identity, length);
+        let backlog_end = *self.backlog_end.get_or_insert(length);
         if length <= self.offset {
             return None;
         }
@@ -284,21 +348,59 @@ impl Followed {
             }
         }
         let more = self.offset < length;
-        Some(Growth { key: self.key.clone(), path: self.path.clone(), identity, from_offset, parsed, more })
+        Some(Growth {
+            key: self.key.clone(),
+            path: self.path.clone(),
+            identity,
+            from_offset,
+            rewrite: self.rewrite,
+            parsed,
+            backlog: from_offset < backlog_end,
+            more,
+        })
     }
 
     /// Sets the offset for this file: another file or a shorter one is read anew, a long one at first sight from near its end.
-    fn place(&mut self, identity: FileIdentity, length: u64) {
+    fn place(&mut self, file: &mut File, identity: FileIdentity, length: u64) {
         let known = self.identity.replace(identity);
         if known == Some(identity) && length >= self.offset {
             return;
         }
         self.scanner = LineScanner::new();
-        self.offset = match known {
-            None => length.saturating_sub(FIRST_SIGHT_BYTES),
-            Some(_) => 0,
-        };
+        self.offset = 0;
+        match known {
+            None if length > FIRST_SIGHT_BYTES => {
+                // One byte earlier: should a line begin right there, its newline is seen and the line is read.
+                self.offset = length - FIRST_SIGHT_BYTES - 1;
+                self.scanner = LineScanner::inside_a_line();
+            }
+            None => {}
+            Some(known) => {
+                self.backlog_end = None;
+                // Other words at the places of old ones would be taken for those; a crash before the cursor is
+                // stored must find the same number again.
+                self.rewrite = if known == identity { rewritten(self.rewrite, file) } else { 0 };
+            }
+        }
     }
+}
+
+/// What is stored of a followed transcript beside its offset.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    rewrite: u64,
+    reader: serde_json::Value,
+}
+
+/// The number of the content that follows on content number `before`, told by how it begins.
+fn rewritten(before: u64, file: &mut File) -> u64 {
+    let mut beginning = Vec::new();
+    // What cannot be read here will not be read below either.
+    _ = file.take(REWRITE_BYTES).read_to_end(&mut beginning);
+    let first_line = beginning.split(|b| *b == b'\n').next().unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    (before, first_line).hash(&mut hasher);
+    hasher.finish().max(1)
 }
 
 /// Opens a regular file of our own user; a FIFO, a folder or somebody else's file is refused without blocking.
@@ -337,12 +439,6 @@ fn open_regular(path: &Path) -> io::Result<(File, FileIdentity, u64)> {
     Ok((file, identity, metadata.len()))
 }
 
-fn state(adapter: &dyn Adapter, path: PathBuf) -> Option<Stated> {
-    let content = read_small(&path);
-    let file = adapter.state_file(path.file_name()?.to_str()?, content.as_deref())?;
-    Some(Stated { agent: adapter.kind(), path, content, file })
-}
-
 fn read_small(path: &Path) -> Option<Vec<u8>> {
     let (file, _, length) = open_regular(path).ok()?;
     if length > STATE_FILE_BYTES {
@@ -362,6 +458,11 @@ mod tests {
     const PROMPT: &str = concat!(
         r#"{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","#,
         r#""message":{"role":"user","content":"hello"}}"#
+    );
+
+    const INTERRUPT: &str = concat!(
+        r#"{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","isSidechain":false,"#,
+        r#""message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#
     );
 
     fn add(path: &Path, text: &str) {
@@ -409,5 +510,84 @@ mod tests {
         follower.watch_again(&BTreeSet::from([folder.clone()]));
         std::fs::write(folder.join("new"), "x").unwrap();
         while !notices.recv_timeout(limit).unwrap().contains(&folder.join("new")) {}
+    }
+
+    #[test]
+    fn a_file_rewritten_in_place_is_new_and_the_same_after_a_crash() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        add(&path, &format!("{PROMPT}\n{PROMPT}\n"));
+        let (mut first, key) = follower(&path, Vec::new());
+        assert_eq!(first.look(&key).map(|g| (g.from_offset, g.rewrite)), Some((0, 0)));
+        let saved = first.cursor(&key).unwrap();
+        std::fs::write(&path, format!("{PROMPT}\n")).unwrap();
+        let again = first.look(&key).map(|g| (g.from_offset, g.rewrite)).unwrap();
+        assert!(again.0 == 0 && again.1 != 0, "the same place, another content: {again:?}");
+        let (mut second, key) = follower(&path, vec![saved]);
+        assert_eq!(second.look(&key).map(|g| (g.from_offset, g.rewrite)), Some(again));
+        std::fs::write(&path, "{}\n").unwrap();
+        assert!(second.look(&key).is_some_and(|g| g.rewrite != again.1));
+    }
+
+    #[test]
+    fn a_long_file_is_first_read_from_the_begin_of_a_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let line = format!("{INTERRUPT}\n");
+        let limit = usize::try_from(FIRST_SIGHT_BYTES).unwrap();
+        let lines = limit / line.len();
+        let rest = " ".repeat(limit % line.len()) + "\n";
+        // Where the reading begins is within the first line, or right behind its newline.
+        for last in ["", &rest[1..]] {
+            std::fs::write(&path, format!("{}\n{}{last}", "x".repeat(line.len()), line.repeat(lines)))
+                .unwrap();
+            let (mut follower, key) = follower(&path, Vec::new());
+            let (mut said, mut malformed) = (0, None);
+            while let Some(growth) = follower.look(&key) {
+                assert!(growth.backlog);
+                said += growth.parsed.observations.len();
+                malformed = malformed.or(growth.parsed.malformed);
+            }
+            assert_eq!(malformed, None);
+            assert_eq!(said, lines);
+            add(&path, &line);
+            assert!(follower.look(&key).is_some_and(|g| !g.backlog && g.parsed.observations.len() == 1));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_nobody_needs_is_not_watched_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        for folder in [&one, &two] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        let (mut follower, key) = follower(&one.join("s.jsonl"), Vec::new());
+        follower.keep_watching(&two);
+        assert!(follower.folders.contains(&one));
+        assert!(follower.follow(&key, &two.join("s.jsonl")), "the transcript moved");
+        assert_eq!(follower.folders.iter().collect::<Vec<_>>(), [&two]);
+        follower.unfollow(&key);
+        assert!(follower.folders.contains(&two), "kept for the daemon's own purposes");
+    }
+
+    #[test]
+    fn a_removed_state_file_still_names_its_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let projects = dir.path().join("projects/p");
+        let registry = dir.path().join("sessions");
+        for folder in [&projects, &registry] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let (mut follower, _) = follower(&projects.join("s.jsonl"), Vec::new());
+        let file = registry.join("77.json");
+        std::fs::write(&file, r#"{"pid":77,"sessionId":"s","status":"busy"}"#).unwrap();
+        let touched = BTreeSet::from([file.clone()]);
+        let said =
+            |stated: Vec<Stated>| stated.into_iter().map(|s| s.file.observation.session).collect::<Vec<_>>();
+        assert_eq!(said(follower.state_files_at(&touched)), [Some("s".to_owned())]);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(said(follower.state_files_at(&touched)), [Some("s".to_owned())]);
+        assert_eq!(said(follower.state_files_at(&touched)), [None], "once");
     }
 }

@@ -63,10 +63,10 @@ pub(crate) fn signal(
 /// A delivery id that is the same whenever the same bytes at the same place are read again, so that a transcript read twice
 /// after a crash counts once.
 #[must_use]
-pub(crate) fn delivery_of_place(place: &str, identity: (u64, u64), offset: u64) -> DeliveryId {
+pub(crate) fn delivery_of_place(place: &str, identity: impl Hash, offset: u64) -> DeliveryId {
     let half = |salt: u64| {
         let mut hasher = DefaultHasher::new();
-        (salt, place, identity, offset).hash(&mut hasher);
+        (salt, place, &identity, offset).hash(&mut hasher);
         hasher.finish()
     };
     DeliveryId(u128::from(half(1)) << 64 | u128::from(half(2)))

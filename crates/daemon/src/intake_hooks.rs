@@ -235,7 +235,14 @@ impl Dispatcher {
         Some(resolution)
     }
 
-    pub(crate) fn transcript_said(&mut self, key: &SessionKey, parsed: Parsed, delivery: DeliveryId) {
+    /// What a transcript says. `backlog`: it stood there before it was looked at.
+    pub(crate) fn transcript_said(
+        &mut self,
+        key: &SessionKey,
+        parsed: Parsed,
+        delivery: DeliveryId,
+        backlog: bool,
+    ) {
         for (index, observation) in parsed.observations.into_iter().enumerate() {
             let now = self.now();
             let sender = Sender {
@@ -243,7 +250,12 @@ impl Dispatcher {
                 namespace: key.namespace.clone(),
                 session: Some(key.id.clone()),
                 source: Source::Transcript,
-                happened: observation.at.and_then(|wall| self.wall.stamp(&now, wall)),
+                happened: match observation.at.and_then(|wall| self.wall.stamp(&now, wall)) {
+                    // Across a step of the clock it cannot be placed. New in the file it is news; found there it may
+                    // be of any age, and must not undo what is known.
+                    None if backlog => Some(Stamp { boot: Boot(0), boot_id: now.boot_id }),
+                    placed => placed,
+                },
                 process: None,
                 delivery: DeliveryId(delivery.0.wrapping_add(index as u128)),
             };

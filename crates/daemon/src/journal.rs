@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use watchkeeper_api::method::{EventRow, Events, TransitionRow, source_name};
 use watchkeeper_core::{
-    DeliveryId, Effect, Incarnation, Input, InputBody, SessionKey, SignalBody, signal::Source,
+    DeliveryId, Effect, Incarnation, Input, InputBody, SessionKey, SignalBody, Wall, signal::Source,
 };
 use watchkeeper_store::{
     Cursor, Deliveries, Entry, EventQuery, JournalWriter, Reader, Seq, Snapshot, SubmitError, Urgency,
@@ -119,17 +119,18 @@ impl Journal {
     }
 
     /// Offers waiting rows to the writer again.
-    pub(crate) fn flush_overflow(&mut self) {
-        while let Some((seq, entry, urgency)) = self.overflow.pop_front() {
-            if let Err(error) = self.writer.submit(seq, entry.clone(), urgency) {
-                if !matches!(error, SubmitError::Full { .. }) {
-                    tracing::error!(%error, seq = seq.0, "a row cannot be stored");
-                    continue;
-                }
-                self.overflow.push_front((seq, entry, urgency));
-                return;
+    ///
+    /// # Errors
+    /// When the writer takes no more rows, ever; those that wait stay.
+    pub(crate) fn flush_overflow(&mut self) -> Result<(), AppendError> {
+        while let Some((seq, entry, urgency)) = self.overflow.front() {
+            match self.writer.submit(*seq, entry.clone(), *urgency) {
+                Ok(()) => _ = self.overflow.pop_front(),
+                Err(SubmitError::Full { .. }) => break,
+                Err(error) => return Err(AppendError::Submit(error)),
             }
         }
+        Ok(())
     }
 
     /// Whether hooks should rather use the spool.
@@ -231,11 +232,17 @@ impl EventReader {
             .flatten()
     }
 
-    /// At most `limit` rows after `after`; `None` when the journal cannot be read. Blocks for the read.
+    /// At most `limit` rows after `after`, none written before `since`; `None` when the journal cannot be read. Blocks for the read.
     #[must_use]
-    pub(crate) fn rows(&self, after: u64, session: Option<&SessionKey>, limit: usize) -> Option<Events> {
+    pub(crate) fn rows(
+        &self,
+        after: u64,
+        session: Option<&SessionKey>,
+        since: Option<Wall>,
+        limit: usize,
+    ) -> Option<Events> {
         let asked = u32::try_from(limit).unwrap_or(u32::MAX);
-        let query = EventQuery { after: Seq(after), key: session.cloned(), limit: asked };
+        let query = EventQuery { after: Seq(after), key: session.cloned(), since, limit: asked };
         let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match reader.events(&query) {
             Ok(found) => found,

@@ -302,7 +302,7 @@ fn at_rest() {
     let replay = began.elapsed();
     let began = Instant::now();
     let key = Some(entry(7).key.unwrap());
-    let rows = reader.events(&EventQuery { after: Seq(0), key, limit: 1000 }).unwrap().len();
+    let rows = reader.events(&EventQuery { after: Seq(0), key, since: None, limit: 1000 }).unwrap().len();
     let filter = began.elapsed();
     let writer = opened.store.start_writer(|_| ()).unwrap();
     let began = Instant::now();

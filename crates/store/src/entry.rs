@@ -97,6 +97,8 @@ pub struct EventQuery {
     pub after: Seq,
     /// Only rows of this session.
     pub key: Option<SessionKey>,
+    /// Only rows written at this wall time or later.
+    pub since: Option<Wall>,
     /// At most this many rows, and never more than [`crate::limits::EVENTS_ROWS_MAX`].
     pub limit: u32,
 }

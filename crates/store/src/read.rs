@@ -82,11 +82,13 @@ impl Reader {
         self.ask("list events", || {
             let mut statement = self.connection.prepare(
                 "SELECT seq, wall_ms, kind, session, incarnation, delivery, body FROM journal
-                 WHERE seq > ?1 AND (?2 IS NULL OR session = ?2) ORDER BY seq LIMIT ?3",
+                 WHERE seq > ?1 AND (?2 IS NULL OR session = ?2) AND (?3 IS NULL OR wall_ms >= ?3)
+                 ORDER BY seq LIMIT ?4",
             )?;
             let key = query.key.as_ref().map(key_text);
             let limit = query.limit.min(EVENTS_ROWS_MAX);
-            let mut rows = statement.query(params![query.after.0.cast_signed(), key, limit])?;
+            let since = query.since.map(|wall| wall.0);
+            let mut rows = statement.query(params![query.after.0.cast_signed(), key, since, limit])?;
             let (mut found, mut bytes) = (Vec::new(), 0usize);
             while let Some(row) = rows.next()?
                 && bytes < EVENTS_BYTES_MAX

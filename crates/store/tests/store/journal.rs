@@ -148,11 +148,11 @@ fn events_are_paged_and_filtered() {
     let dir = tempfile::tempdir().unwrap();
     let journal = Journal::open(dir.path());
     journal.write(1, 100);
-    let query = EventQuery { after: Seq(90), key: None, limit: 5 };
+    let query = EventQuery { after: Seq(90), key: None, since: None, limit: 5 };
     let rows = journal.reader.events(&query).unwrap();
     assert_eq!(rows.iter().map(|r| r.seq.0).collect::<Vec<_>>(), [91, 92, 93, 94, 95]);
     assert_eq!(rows[0].entry, entry(91));
-    let query = EventQuery { after: Seq(0), key: Some(key(3)), limit: 1000 };
+    let query = EventQuery { after: Seq(0), key: Some(key(3)), since: None, limit: 1000 };
     let rows = journal.reader.events(&query).unwrap();
     assert_eq!(rows.iter().map(|r| r.seq.0).collect::<Vec<_>>(), (3..=100).step_by(7).collect::<Vec<_>>());
 }
