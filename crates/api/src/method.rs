@@ -21,7 +21,7 @@ pub use config::{
 };
 pub use daemon::{
     Check, CheckLevel, DaemonStatus, Doctor, InitializeParams, Initialized, JournalState, Left, PlacePaths,
-    WatchCoverage, Why,
+    RestartParams, Restarting, WatchCoverage, Why,
 };
 pub use event::{
     Changed, EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, EventRow, Events, EventsParams, Lagged, Pushed,
@@ -134,6 +134,9 @@ methods! {
     GetDaemonStatus = "daemon.status", Machine, Nothing => DaemonStatus;
     /// Answered before the daemon lets go; the connection closes when it is gone.
     DaemonStop = "daemon.stop", Machine, Nothing => Left;
+    /// Answered before the daemon becomes its successor, which keeps the machine awake without a gap. Refused where a
+    /// program cannot hand over what it holds: stop and start it there.
+    DaemonRestart = "daemon.restart", Machine, RestartParams => Restarting;
     GetDoctor = "doctor", Machine, Nothing => Doctor;
 }
 

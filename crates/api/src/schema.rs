@@ -57,6 +57,7 @@ fn methods() -> Vec<Value> {
         one::<method::GetConfigSchema>(),
         one::<method::GetDaemonStatus>(),
         one::<method::DaemonStop>(),
+        one::<method::DaemonRestart>(),
         one::<method::GetDoctor>(),
     ]
 }

@@ -5,7 +5,9 @@
 mod system;
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -98,8 +100,7 @@ fn start(instance: &Instance, deadline: Instant) -> Result<Started, LaunchError>
         fs::File::create(&log_path).map_err(|source| LaunchError::Log { path: log_path.clone(), source })?;
     let mut command = Command::new(&program);
     command
-        .args(["daemon", "run", "--detached"])
-        .args(instance.arguments())
+        .args(arguments(instance, true))
         .current_dir(if cfg!(windows) { "C:\\" } else { "/" })
         .env_clear()
         .envs(inherited())
@@ -114,6 +115,13 @@ fn start(instance: &Instance, deadline: Instant) -> Result<Started, LaunchError>
         }
         system::StartError::NotReady => LaunchError::NotReady { said: tail(&log_path) },
     })
+}
+
+/// What makes this program the daemon of `instance`.
+pub(crate) fn arguments(instance: &Instance, detached: bool) -> Vec<OsString> {
+    let words = ["daemon", "run", "--detached"];
+    let words = if detached { &words[..] } else { &words[..2] };
+    words.iter().map(Into::into).chain(instance.arguments()).collect()
 }
 
 impl LaunchError {
@@ -137,7 +145,7 @@ impl LaunchError {
     }
 }
 
-fn inherited() -> Vec<(String, std::ffi::OsString)> {
+fn inherited() -> Vec<(String, OsString)> {
     let named = INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), env::var_os(name)?)));
     let settings = Environment::of_process().0.into_iter().map(|(name, value)| (name, value.into()));
     let mut variables: Vec<_> = named.chain(settings).collect();

@@ -92,6 +92,7 @@ impl Dispatcher {
                 self.stop("a person asked for it".to_owned());
                 value(&Left { left })
             }
+            Call::DaemonRestart(params) => self.restart(&params).and_then(|restarting| value(&restarting)),
             Call::HoldTake(params) => return self.take_hold(params, reply),
             Call::HoldRelease(params) => return self.release_holds(&params, reply),
             Call::SessionStart(params) => return self.start_session(params, caller.pid, reply),

@@ -8,14 +8,20 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::mpsc, sync::watch, task::JoinSet};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinSet,
+};
 use watchkeeper_core::{
     AgentKind, AgentTrait, AgentTraits, Core, Incarnation, InputBody, Now, ProcessRef, SessionKey, Settings,
     Signal, SignalBody,
     signal::{Facts, Source, Thread},
 };
 use watchkeeper_frame::Place;
-use watchkeeper_os::process::{exit_watch::ExitWatch, open_files};
+use watchkeeper_os::{
+    power::inhibit::HandOver,
+    process::{exit_watch::ExitWatch, open_files},
+};
 use watchkeeper_store::{Seq, Snapshot, Store};
 
 use crate::{
@@ -32,6 +38,7 @@ use crate::{
     observe, ready,
     signals::StopSignals,
     sources::{Sources, Touched},
+    succession::{Custody, Origin, Successor},
 };
 
 /// Everything accepted is stored within this at the end, or the end is not waited for.
@@ -46,9 +53,23 @@ const BAD_ROWS_MAX: usize = 16;
 /// The fact that says how the last run ended.
 const CLEAN: &str = "clean";
 
-/// Brings the daemon up, runs it, takes it down. Holds the instance lock from first to last.
-pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
-    let lock = InstanceLock::take(&place.run)?;
+/// How a daemon's life ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Stopped,
+    /// Everything is taken down, but for what the successor gets.
+    Succeeded(Successor, HandOver),
+}
+
+/// Brings the daemon up, runs it, takes it down. The caller holds the instance lock from first to last. `custody` has what
+/// a predecessor handed over.
+pub(crate) async fn run(
+    place: Place,
+    private: bool,
+    origin: &Origin,
+    custody: Custody,
+    _lock: &InstanceLock,
+) -> Result<End, RunError> {
     let limit = open_files::raise();
     tracing::info!(before = ?limit.before, after = ?limit.after, "open files");
     let opened = Store::open(&place.state)?;
@@ -85,7 +106,6 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
     let exits = Arc::new(ExitWatch::new()?);
     let (wish, wishes) = watch::channel(Wish::default());
     let mut tasks = JoinSet::new();
-    tasks.spawn(keep_awake::run(wishes, events.clone()));
     tasks.spawn(observe::run(events.clone()));
 
     let mut dispatcher = Dispatcher::new(Parts {
@@ -98,8 +118,12 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
         exits: Arc::clone(&exits),
         wish,
         configuration,
-        events,
+        events: events.clone(),
+        succeeds: origin.successor_program.is_some(),
     });
+    if origin.failed_restarts > 0 {
+        dispatcher.counters.add_many("restart.failed", origin.failed_restarts);
+    }
     // The living are adopted and the spool is heard before anybody is declared gone: effects wait for their rows.
     let settings = dispatcher.configuration.settings().clone();
     if dispatcher.core.settings() != &settings {
@@ -108,6 +132,10 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
     _ = dispatcher.apply(InputBody::RuntimeStarted { clean: was_clean });
     // All of it: an end in a long spool must be heard before its session is found gone.
     while dispatcher.drain_spool() > 0 {}
+    // Now it is known what is wanted: of what was handed over the rest is let go.
+    let (leave, leaving) = oneshot::channel();
+    tasks.spawn(keep_awake::run(wishes, custody.take(), events, leave));
+    dispatcher.wish_as_decided();
 
     let mut sources = Sources {
         queue,
@@ -121,18 +149,25 @@ pub(crate) async fn run(place: Place, private: bool) -> Result<(), RunError> {
     };
     // Hooks that came between the first look and the open door used the spool.
     _ = dispatcher.drain_spool();
-    ready::tell();
+    ready::tell(origin.notify.as_deref());
     tracing::info!(pid = std::process::id(), run = %place.run.display(), "ready");
 
     let why = dispatcher.run(&mut sources).await;
     tracing::info!(why, "stopping");
-    shut_down(dispatcher, sources, &lock).await;
-    Ok(())
+    Ok(shut_down(dispatcher, sources, leaving).await)
 }
 
-/// Stop accepting, release the hooks, let go of power, drain, close, and only then give up the lock.
-async fn shut_down(dispatcher: Dispatcher, sources: Sources, _lock: &InstanceLock) {
-    let Sources { mut queue, hook_door, api_door, mut tasks, .. } = sources;
+/// Stop accepting, release the hooks, let go of power (or take it along for a successor), drain, close. The lock is given
+/// up by the caller, last.
+async fn shut_down(
+    mut dispatcher: Dispatcher,
+    sources: Sources,
+    leaving: oneshot::Receiver<HandOver>,
+) -> End {
+    let Sources { mut queue, hook_door, api_door, mut tasks, mut signals, .. } = sources;
+    let successor = dispatcher.successor.take();
+    // With nobody to take them the locks are let go at once.
+    let leaving = successor.as_ref().map(|_| leaving);
     hook_door.close();
     api_door.close();
     // From here on senders are refused; what waits is read away below, so that nobody is left waiting for room.
@@ -152,6 +187,19 @@ async fn shut_down(dispatcher: Dispatcher, sources: Sources, _lock: &InstanceLoc
     journal.put_fact(CLEAN, b"1".to_vec());
     // Blocks, bounded; nothing else is to be done any more.
     journal.close(CLOSE_WITHIN);
+    let (Some(successor), Some(leaving)) = (successor, leaving) else { return End::Stopped };
+    let handed = leaving.await.unwrap_or_else(|_| {
+        tracing::error!("the locks could not be taken along; the successor takes its own");
+        HandOver::default()
+    });
+    tokio::select! {
+        biased;
+        signal = signals.next() => {
+            tracing::info!(?signal, "told to stop while restarting");
+            End::Stopped
+        }
+        () = std::future::ready(()) => End::Succeeded(successor, handed),
+    }
 }
 
 /// The state that the journal tells: the snapshot and every row behind it. A row at which the core panics (a fault that an

@@ -36,6 +36,7 @@ use crate::{
     journal::{EventReader, Handled, Journal, SNAPSHOT_EVERY_ROWS},
     keep_awake::Wish,
     sources::{Alarms, Sources},
+    succession::Successor,
 };
 
 /// Hook connections at once; a further one is closed, and its hook uses the spool.
@@ -112,6 +113,8 @@ pub(crate) struct Parts {
     pub(crate) wish: watch::Sender<Wish>,
     pub(crate) configuration: Configuration,
     pub(crate) events: mpsc::Sender<Event>,
+    /// The process can become another one that takes over.
+    pub(crate) succeeds: bool,
 }
 
 pub(crate) struct Dispatcher {
@@ -147,6 +150,9 @@ pub(crate) struct Dispatcher {
     /// Sessions whose transcripts have more to read than one turn takes. Bounded by what is followed.
     unread: BTreeSet<SessionKey>,
     stopping: Option<String>,
+    pub(crate) succeeds: bool,
+    /// Who follows this daemon, when that is why it stops.
+    pub(crate) successor: Option<Successor>,
 }
 
 impl Dispatcher {
@@ -181,6 +187,8 @@ impl Dispatcher {
             next_reconcile: None,
             unread: BTreeSet::new(),
             stopping: None,
+            succeeds: parts.succeeds,
+            successor: None,
         }
     }
 
@@ -617,6 +625,15 @@ impl Dispatcher {
             let changed = wish.wanted != wanted;
             wish.wanted = wanted;
             changed
+        });
+    }
+
+    /// Says the wish again, as the core has it, even if it is none: after a hand-over that lets go of the rest.
+    pub(crate) fn wish_as_decided(&self) {
+        let wanted = self.core.machine().wanted;
+        self.wish.send_modify(|wish| {
+            wish.wanted = wanted;
+            wish.verify += 1;
         });
     }
 

@@ -1,8 +1,8 @@
 //! The actor that holds the machine awake: told what is wished, it takes or lets go, reads back, and reports.
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use watchkeeper_core::{InputBody, input::Refused};
-use watchkeeper_os::power::inhibit::{Inhibitor, Keeper, Kind, Report};
+use watchkeeper_os::power::inhibit::{HandOver, Held, Inhibitor, Keeper, Kind, Report};
 
 use crate::event::Event;
 
@@ -22,10 +22,16 @@ enum News {
     Ended,
 }
 
-/// Runs until the wishing side is gone; then everything is let go.
-pub(crate) async fn run(mut wishes: watch::Receiver<Wish>, events: mpsc::Sender<Event>) {
-    let mut keeper = Keeper::new(Inhibitor::new());
-    let mut held_for = false;
+/// Runs until the wishing side is gone; what is held then goes to whoever waits at `leave`, or is let go when nobody does.
+/// Locks that a predecessor handed over stand until the first wish.
+pub(crate) async fn run(
+    mut wishes: watch::Receiver<Wish>,
+    handed: Vec<Held>,
+    events: mpsc::Sender<Event>,
+    leave: oneshot::Sender<HandOver>,
+) {
+    let mut held_for = !handed.is_empty();
+    let mut keeper = Keeper::with_handed(Inhibitor::new(), handed);
     loop {
         let news = tokio::select! {
             changed = wishes.changed() => match changed {
@@ -47,7 +53,8 @@ pub(crate) async fn run(mut wishes: watch::Receiver<Wish>, events: mpsc::Sender<
             break;
         }
     }
-    drop(keeper.into_held()); // closing the locks is letting go
+    // Without a successor nobody waits there, and closing the locks is letting go.
+    drop(leave.send(HandOver::new(keeper.into_held())));
 }
 
 fn reported(report: &Report) -> InputBody {

@@ -26,10 +26,16 @@ mod ready;
 mod resolve;
 mod signals;
 mod sources;
+mod succession;
 mod wall_clock;
 
 use std::{io, path::PathBuf};
 
+use boot::End;
+use instance::InstanceLock;
+use succession::Custody;
+
+pub use succession::{HANDED_OPTION, NOTIFY_OPTION, Origin};
 pub use watchkeeper_frame::Place;
 
 /// Why a daemon did not come up, or ended in disorder.
@@ -68,21 +74,39 @@ impl RunError {
 }
 
 /// Runs the daemon of `place` until it is told to stop or nothing keeps it. Blocks. `private`: the instance was named by its
-/// folder, and every process of its user has machine scope.
+/// folder, and every process of its user has machine scope. To be called before the process opens anything when `origin`
+/// says that something was handed over. Does not return when a successor takes over: the process becomes that.
 ///
 /// # Errors
 /// When it cannot come up; another daemon of the same instance is one reason.
-pub fn run(place: Place, private: bool) -> Result<(), RunError> {
+pub fn run(place: Place, private: bool, mut origin: Origin) -> Result<(), RunError> {
+    let custody = Custody::of(origin.adopt());
     boot::prepare(&place)?;
     exceptions::install(&place.state);
     let _log = logging::start(&place.state).map_err(RunError::Log)?;
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Runtime)?;
-    let outcome = runtime.block_on(boot::run(place, private));
+    let outcome = live(&place, private, &mut origin, custody);
     if let Err(error) = &outcome
         && !error.is_already_running()
     {
         exceptions::record_error("daemon", error);
     }
     outcome
+}
+
+/// One life after the other, in one process only when a successor cannot be started: a daemon that goes on is better than
+/// none.
+fn live(place: &Place, private: bool, origin: &mut Origin, mut custody: Custody) -> Result<(), RunError> {
+    let lock = InstanceLock::take(&place.run)?;
+    loop {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Runtime)?;
+        match runtime.block_on(boot::run(place.clone(), private, origin, custody, &lock))? {
+            End::Stopped => return Ok(()),
+            End::Succeeded(successor, handed) => {
+                // A page that is just being read keeps nobody waiting.
+                runtime.shutdown_background();
+                custody = Custody::of(origin.give_way(successor, handed));
+            }
+        }
+    }
 }

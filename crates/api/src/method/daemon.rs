@@ -85,6 +85,23 @@ pub struct Left {
     pub left: Vec<String>,
 }
 
+/// How a daemon is to be followed by another one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RestartParams {
+    /// The successor's program, an absolute path; absent: the daemon's own, possibly replaced meanwhile.
+    #[serde(default)]
+    pub program: Option<String>,
+    /// A datagram socket that is told `READY=1` when the successor listens.
+    #[serde(default)]
+    pub notify: Option<String>,
+}
+
+/// The daemon becomes its successor: the pid stays, this connection ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restarting {
+    pub pid: u32,
+}
+
 /// The checks that only the daemon can make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doctor {

@@ -1,6 +1,10 @@
 //! `daemon run|status|stop|restart`.
 
-use std::time::{Duration, Instant};
+use std::{
+    env,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -8,6 +12,7 @@ use watchkeeper_api::{
     ClientError,
     method::{DaemonStatus, DaemonStop, GetDaemonStatus, Left, Nothing, SubscribeParams},
 };
+use watchkeeper_daemon::Origin;
 
 use crate::{
     app::{App, Outcome},
@@ -40,6 +45,12 @@ pub(crate) struct RunArgs {
     /// Leave the terminal and its session
     #[arg(long, hide = true)]
     detached: bool,
+    /// Locks that a predecessor left open
+    #[arg(long, hide = true)]
+    handed: Option<String>,
+    /// Who else waits until it is ready
+    #[arg(long, hide = true)]
+    notify: Option<PathBuf>,
 }
 
 pub(super) fn run(global: &Global, args: &DaemonArgs) -> Outcome {
@@ -73,7 +84,14 @@ fn serve(global: &Global, args: &RunArgs) -> Outcome {
     if args.detached {
         launch::detach().map_err(|error| failed(&error))?;
     }
-    match watchkeeper_daemon::run(instance.place.clone(), instance.is_private()) {
+    let origin = Origin {
+        successor_program: env::current_exe().ok(),
+        successor_arguments: launch::arguments(&instance, args.detached),
+        handed: args.handed.clone(),
+        notify: args.notify.clone(),
+        failed_restarts: 0,
+    };
+    match watchkeeper_daemon::run(instance.place.clone(), instance.is_private(), origin) {
         Ok(()) => Ok(exit::SUCCESS),
         // Whoever started this one wanted a daemon, and there is one.
         Err(error) if error.is_already_running() => Ok(exit::SUCCESS),

@@ -128,7 +128,7 @@ fn hostile_input_is_counted_and_survived() {
 fn a_second_daemon_is_refused_and_a_stolen_socket_is_mended() {
     let home = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(home.path());
-    let second = watchkeeper_daemon::run(daemon.place.clone(), true);
+    let second = watchkeeper_daemon::run(daemon.place.clone(), true, watchkeeper_daemon::Origin::default());
     assert!(second.unwrap_err().is_already_running());
     std::fs::remove_file(daemon.place.hook_socket()).unwrap();
     until("the hook socket is there again", || daemon.place.hook_socket().exists().then_some(()));

@@ -14,7 +14,7 @@ use watchkeeper_api::{
     client::ClientOptions,
     method::{DaemonStop, GetDaemonStatus, GetStatus, Nothing},
 };
-use watchkeeper_daemon::{Place, RunError, run};
+use watchkeeper_daemon::{Origin, Place, RunError, run};
 use watchkeeper_frame::{Head, Reply, wire};
 use watchkeeper_os::clock;
 
@@ -36,7 +36,7 @@ impl Daemon {
             std::fs::write(config, "keep_awake = \"off\"\ncleanup_delay = \"off\"\n").unwrap();
         }
         let own = place.clone();
-        let thread = std::thread::spawn(move || run(own, true));
+        let thread = std::thread::spawn(move || run(own, true, Origin::default()));
         let daemon = Self { place, thread: Some(thread) };
         until("the daemon answers", || daemon.connect().is_some().then_some(()));
         daemon

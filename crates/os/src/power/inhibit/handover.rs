@@ -5,7 +5,13 @@
 
 use std::{
     fmt::Write,
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    io,
+    os::{
+        fd::{AsRawFd, OwnedFd, RawFd},
+        unix::process::CommandExt,
+    },
+    path::PathBuf,
+    process::Command,
 };
 
 use rustix::{
@@ -33,6 +39,10 @@ pub enum HandOverError {
     NotALock { raw: RawFd },
     #[error("making descriptor {raw} survive the exec: {errno}")]
     Keep { raw: RawFd, errno: Errno },
+    #[error("cannot become {}", program.display())]
+    Exec { program: PathBuf, source: io::Error },
+    #[error("a lock in the hand-over could not be closed to children again: {errno}")]
+    Withdraw { errno: Errno },
 }
 
 impl HandOver {
@@ -80,6 +90,27 @@ impl HandOver {
         Ok(text)
     }
 
+    /// Becomes the program that `command` makes of the description of the locks (see
+    /// [`keep_over_exec`](Self::keep_over_exec)); same process, same pid. Returns only when that fails, with the locks
+    /// as they were: held, and closed to children again. No other thread may start a child meanwhile.
+    #[must_use]
+    pub fn exec(self, command: impl FnOnce(&str) -> Command) -> (Self, HandOverError) {
+        let mut error = match self.keep_over_exec() {
+            Ok(text) => {
+                let mut command = command(&text);
+                let source = command.exec();
+                HandOverError::Exec { program: command.get_program().into(), source }
+            }
+            Err(error) => error,
+        };
+        for (_, fd, _) in &self.parts {
+            if let Err(errno) = fcntl_setfd(fd, FdFlags::CLOEXEC) {
+                error = HandOverError::Withdraw { errno };
+            }
+        }
+        (self, error)
+    }
+
     /// Takes over what [`keep_over_exec`](Self::keep_over_exec) of the program's former self left open. To be called
     /// once, before anything else in the process opens descriptors.
     ///
@@ -96,6 +127,12 @@ impl HandOver {
             parts.push((kind, fd, pid));
         }
         Self::from_parts(parts)
+    }
+
+    /// Whether nothing is handed over.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
     }
 
     /// The locks, for [`super::Keeper::with_handed`].
@@ -129,6 +166,26 @@ mod tests {
         {
             check(text, None);
         }
+    }
+
+    #[test]
+    fn an_exec_that_fails_leaves_the_locks_closed_to_children() {
+        let (lock, _other) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+        let raw = lock.as_raw_fd();
+        let handed = HandOver::from_parts(vec![(Kind::Idle, lock, 7)]).unwrap();
+        let mut described = String::new();
+        let (handed, error) = handed.exec(|text| {
+            described.push_str(text);
+            Command::new("/nonexistent/program")
+        });
+        assert_eq!(described, format!("idle:7:{raw}"));
+        assert!(
+            matches!(&error, HandOverError::Exec { program, .. } if program.ends_with("program")),
+            "{error:?}"
+        );
+        let (_, fd, _) = &handed.parts[0];
+        assert_eq!(rustix::io::fcntl_getfd(fd), Ok(FdFlags::CLOEXEC));
+        assert!(!handed.is_empty());
     }
 
     #[test]

@@ -51,3 +51,6 @@ mod sys_windows;
 mod no_handover;
 #[cfg(not(target_os = "linux"))]
 pub use no_handover::{HandOver, HandOverError};
+
+/// Whether a program can hand its locks to a successor; elsewhere they end with their process.
+pub const HANDS_OVER: bool = cfg!(target_os = "linux");

@@ -1,5 +1,7 @@
 //! Systems whose locks end with their process whatever is done: a successor takes its own.
 
+use std::process::Command;
+
 use super::Held;
 
 /// Nothing; the locks given to it are released.
@@ -11,6 +13,8 @@ pub struct HandOver(());
 pub enum HandOverError {
     #[error("this system hands no locks over, but some were described")]
     Malformed,
+    #[error("on this system no program takes over another one's locks")]
+    Unsupported,
 }
 
 impl HandOver {
@@ -27,6 +31,18 @@ impl HandOver {
     /// Never.
     pub fn keep_over_exec(&self) -> Result<String, HandOverError> {
         Ok(String::new())
+    }
+
+    /// Does nothing: the caller stays what it is.
+    #[must_use]
+    pub fn exec(self, _command: impl FnOnce(&str) -> Command) -> (Self, HandOverError) {
+        (self, HandOverError::Unsupported)
+    }
+
+    /// Always: there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        true
     }
 
     /// Accepts the empty description.
