@@ -28,6 +28,9 @@ pub struct Parsed {
     pub observations: Vec<Observation>,
     /// The agent waits for this hook's output and could be told something.
     pub question: Option<watchkeeper_core::input::HookQuestion>,
+    /// Processes that the agent named for started work, by the work's id (bounded by the observations). The shell looks
+    /// each up while the work is young, and completes the observation with what it finds.
+    pub work_pids: Vec<(String, u32)>,
     /// Names of events, record types and fields that no adapter knows (bounded), for `doctor`.
     pub unknown: Vec<String>,
     /// The payload was not what this agent sends (not JSON, no session id, too deep); why, in a few words.
@@ -63,8 +66,8 @@ pub trait Adapter: std::fmt::Debug + Sync {
     fn ancestry(&self) -> &'static AncestryRules;
     /// Whether the process that `ancestry` found can ask a person (not in print or exec mode); `None` when its command
     /// line does not tell. The shell adds it to the facts of what this process sends.
-    fn can_ask(&self, _agent: &ProcessInfo) -> Option<bool> {
-        None
+    fn can_ask(&self, agent: &ProcessInfo) -> Option<bool> {
+        self.ancestry().can_ask(agent)
     }
     /// `event`: the name given on the hook's command line, where the payload may not carry one. `argv`: further
     /// arguments after it (Codex's legacy notify passes its JSON there).
@@ -75,9 +78,14 @@ pub trait Adapter: std::fmt::Debug + Sync {
     /// for the one file under the agent's home for which this holds; with none or several it follows nothing.
     fn owns_transcript(&self, path: &str, session: &str) -> bool;
     /// Folders of state files to watch, derived from a session's transcript path (so that a moved home is honoured).
-    fn state_dirs(&self, transcript: &str) -> Vec<String>;
+    /// Most agents keep none.
+    fn state_dirs(&self, _transcript: &str) -> Vec<String> {
+        Vec::new()
+    }
     /// Parses a state file in such a folder; `content` is `None` when it was removed.
-    fn state_file(&self, file_name: &str, content: Option<&[u8]>) -> Option<StateFile>;
+    fn state_file(&self, _file_name: &str, _content: Option<&[u8]>) -> Option<StateFile> {
+        None
+    }
     /// What a held hook prints to carry the answer.
     fn reply(&self, event: &str, answer: &watchkeeper_core::effect::HookAnswer) -> Option<String>;
     /// Installer for this agent's hooks.
@@ -91,11 +99,9 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
         AgentKind::Claude => Some(&crate::claude::Claude),
         AgentKind::Codex => Some(&crate::codex::Codex),
         AgentKind::Copilot => Some(&crate::copilot::Copilot),
-        AgentKind::OpenCode
-        | AgentKind::Gemini
-        | AgentKind::Qwen
-        | AgentKind::Acp
-        | AgentKind::Mcp
-        | AgentKind::Run => None,
+        AgentKind::OpenCode => Some(&crate::opencode::OpenCode),
+        AgentKind::Gemini => Some(&crate::gemini::Gemini),
+        AgentKind::Qwen => Some(&crate::qwen::Qwen),
+        AgentKind::Acp | AgentKind::Mcp | AgentKind::Run => None,
     }
 }

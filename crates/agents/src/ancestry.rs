@@ -30,6 +30,20 @@ pub struct AncestryRules {
     pub shared: &'static [&'static str],
     /// A matched interpreter is only used when no native child of it matched before it (Codex's node wrapper).
     pub wrapper_scripts: &'static [&'static str],
+    /// Options of print mode, where nobody can be asked.
+    pub print_options: &'static [&'static str],
+}
+
+impl AncestryRules {
+    /// Whether a person can be asked, by the options on the command line; `None` for an agent without such options, and
+    /// for a process whose command line cannot be read.
+    #[must_use]
+    pub fn can_ask(&self, agent: &ProcessInfo) -> Option<bool> {
+        if self.print_options.is_empty() || agent.argv.is_empty() {
+            return None;
+        }
+        Some(!self.print_options.iter().any(|option| has_option(agent, option)))
+    }
 }
 
 /// The longest walk up.
@@ -147,7 +161,7 @@ fn ends_with(path: &str, tail: &str) -> bool {
 /// The word that selects what a program does: the rest of a title (`claude bg-spare`), or the first argument that is
 /// neither an option nor directly behind one, where it could be that option's value. A prompt behind an option is
 /// therefore never taken for it.
-fn subcommand<'a>(process: &'a ProcessInfo, arguments: &'a [String]) -> Option<&'a str> {
+pub(crate) fn subcommand<'a>(process: &'a ProcessInfo, arguments: &'a [String]) -> Option<&'a str> {
     let title = process.argv.first().map_or("", String::as_str);
     if let Some((program, rest)) = title.split_once(' ')
         && !program.contains(['/', '\\'])

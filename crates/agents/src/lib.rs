@@ -13,9 +13,14 @@ pub mod line_scanner;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
+pub mod gemini;
+pub mod opencode;
+pub mod qwen;
 
+mod function_parts;
 mod observe;
 mod reply;
+mod task_notification;
 
 pub use adapter::{Adapter, Observation, Parsed, StateFile, TranscriptReader, adapter};
 pub use line_scanner::LineScanner;

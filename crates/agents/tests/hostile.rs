@@ -18,6 +18,7 @@ fn check(event: Option<&str>, payload: &[u8]) {
         assert!(parsed.observations.len() <= OBSERVATIONS_MAX);
         assert!(parsed.unknown.len() <= 16 && parsed.unknown.iter().all(|name| name.len() <= 64));
         assert!(parsed.malformed.is_none() || parsed.observations.is_empty());
+        assert!(parsed.work_pids.len() <= parsed.observations.len());
         for observation in &parsed.observations {
             assert!(observation.session.as_ref().is_some_and(|id| !id.is_empty() && id.len() <= 256));
         }
@@ -39,7 +40,7 @@ fn check_transcript(adapter: &dyn Adapter, bytes: &[u8]) {
     assert_eq!(again.save(), saved, "what is saved comes back");
 }
 
-const EVENTS: [&str; 12] = [
+const EVENTS: [&str; 26] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
@@ -51,6 +52,20 @@ const EVENTS: [&str; 12] = [
     "SubagentStop",
     "SessionEnd",
     "agentStop",
+    "BeforeAgent",
+    "AfterAgent",
+    "AfterTool",
+    "PostToolUseFailure",
+    "session.created",
+    "session.updated",
+    "session.status",
+    "session.idle",
+    "session.error",
+    "chat.message",
+    "tool.execute.after",
+    "message.part.updated",
+    "permission.asked",
+    "question.rejected",
     "NeverHeardOf",
 ];
 
@@ -91,8 +106,50 @@ fn field() -> impl Strategy<Value = (String, serde_json::Value)> {
         "status",
         "kind",
         "pid",
+        "properties",
+        "sessionID",
+        "info",
+        "parentID",
+        "input",
+        "tool",
+        "callID",
+        "part",
+        "parts",
+        "state",
+        "error",
+        "details",
     ]);
     (names.prop_map(str::to_owned), value())
+}
+
+/// Names of fields below the outermost object: those that adapters look at, and others.
+fn inner_name() -> impl Strategy<Value = String> {
+    let known = prop::sample::select(vec![
+        "sessionID",
+        "id",
+        "info",
+        "parentID",
+        "title",
+        "type",
+        "text",
+        "message",
+        "parts",
+        "part",
+        "state",
+        "status",
+        "functionResponse",
+        "response",
+        "error",
+        "llmContent",
+        "output",
+        "input",
+        "callID",
+        "tool",
+        "name",
+        "content",
+        "data",
+    ]);
+    prop_oneof![known.prop_map(str::to_owned), "[a-z_]{1,12}"]
 }
 
 fn value() -> impl Strategy<Value = serde_json::Value> {
@@ -106,6 +163,13 @@ fn value() -> impl Strategy<Value = serde_json::Value> {
             "Process running with session ID 7",
             "<subagent_notification>{\"agent_path\":\"x\",\"status\":\"done\"}",
             "<shellId: 0 completed with exit code 0>",
+            "<task id=\"c\" state=\"running\">",
+            "Command moved to background (PID: 7).",
+            "Background shell started.\nid: b\npid: 7",
+            "[Operation Cancelled] Reason: x",
+            "notification",
+            "tool_result",
+            "gemini",
             "2026-11-30T08:08:48.698Z",
             "function_call",
             "item_completed",
@@ -119,7 +183,7 @@ fn value() -> impl Strategy<Value = serde_json::Value> {
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
-            prop::collection::vec(("[a-z_]{1,12}", inner), 0..4)
+            prop::collection::vec((inner_name(), inner), 0..4)
                 .prop_map(|fields| serde_json::Value::Object(fields.into_iter().collect())),
         ]
     })
@@ -155,9 +219,11 @@ fn large_and_deep() {
 #[test]
 fn an_id_is_printable_and_short() {
     for id in ["a\\u0000b", "\\n", &"x".repeat(257), ""] {
-        let payload = format!("{{\"session_id\":\"{id}\",\"hook_event_name\":\"Stop\"}}");
+        let session = format!("\"session_id\":\"{id}\",\"properties\":{{\"sessionID\":\"{id}\"}}");
+        let payload = format!("{{{session},\"hook_event_name\":\"Stop\"}}");
         for adapter in adapters() {
-            let parsed = adapter.payload(Some("Stop"), &[], payload.as_bytes());
+            let event = if adapter.kind() == AgentKind::OpenCode { "session.idle" } else { "Stop" };
+            let parsed = adapter.payload(Some(event), &[], payload.as_bytes());
             assert!(parsed.observations.is_empty() && parsed.malformed.is_some(), "{id}");
         }
     }

@@ -7,6 +7,7 @@ static RULES: AncestryRules = AncestryRules {
     helpers: &["helper", "daemon"],
     shared: &["server"],
     wrapper_scripts: &["bin/agent"],
+    print_options: &[],
 };
 
 /// A chain from the hook upwards: (exe, argv); pids fall, start times too, pid 1 at the end.

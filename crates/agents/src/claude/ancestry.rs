@@ -19,18 +19,15 @@ pub(super) static RULES: AncestryRules = AncestryRules {
     helpers: &["bg-pty-host", "daemon"],
     shared: &[],
     wrapper_scripts: &[],
+    print_options: &["-p", "--print"],
 };
 
 /// Whether a person can be asked by the process with this command line: not in print mode. A permission tool in print
 /// mode may be a person's or a program's.
 pub(super) fn can_ask(agent: &ProcessInfo) -> Option<bool> {
-    if agent.argv.is_empty() {
-        return None;
-    }
-    let prints = has_option(agent, "-p") || has_option(agent, "--print");
-    match prints {
-        true if has_option(agent, "--permission-prompt-tool") => None,
-        prints => Some(!prints),
+    match RULES.can_ask(agent) {
+        Some(false) if has_option(agent, "--permission-prompt-tool") => None,
+        told => told,
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod ancestry;
 pub mod install;
-mod notification;
 mod payload;
 mod registry;
 mod transcript;

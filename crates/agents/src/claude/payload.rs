@@ -11,11 +11,11 @@ use watchkeeper_core::{
     },
 };
 
-use super::notification::notices;
 use crate::{
     adapter::Parsed,
     json,
     observe::{Context, id, label, malformed, path, turn, unknown},
+    task_notification::notices,
 };
 
 /// The tools by which Claude asks its person; both raise a permission request even where permissions are skipped.

@@ -11,11 +11,12 @@ use watchkeeper_core::{
     signal::{Activity, EndReason, Facts, Prompt, PromptOrigin, SignalBody, Thread},
 };
 
-use super::{ancestry::entry_point_can_ask, notification::notices, payload::started_work};
+use super::{ancestry::entry_point_can_ask, payload::started_work};
 use crate::{
     adapter::{Parsed, TranscriptReader},
     json::{flag, items, parse_object, text},
     observe::{Context, id, is_id, label, wall},
+    task_notification::notices,
 };
 
 /// Open tool calls remembered for their names; older ones are forgotten (their end then has no name).

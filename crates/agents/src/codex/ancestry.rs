@@ -11,6 +11,8 @@ pub(super) static RULES: AncestryRules = AncestryRules {
     helpers: &["pid-update-loop", "sandbox"],
     shared: &["app-server"],
     wrapper_scripts: &["bin/codex", ".bin/codex", "@openai/codex/bin/codex.js"],
+    // A subcommand tells.
+    print_options: &[],
 };
 
 /// Whether a person can be asked: `exec` (and its alias) and `review` run unattended.

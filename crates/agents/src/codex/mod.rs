@@ -9,7 +9,7 @@ use serde_json::Value;
 use watchkeeper_core::{AgentKind, effect::HookAnswer};
 
 use crate::{
-    adapter::{Adapter, Parsed, StateFile, TranscriptReader},
+    adapter::{Adapter, Parsed, TranscriptReader},
     ancestry::{AncestryRules, ProcessInfo},
     install::Installer,
     observe::file_name,
@@ -48,14 +48,6 @@ impl Adapter for Codex {
     fn owns_transcript(&self, path: &str, session: &str) -> bool {
         let name = file_name(path).strip_suffix(".jsonl").and_then(|name| name.strip_suffix(session));
         name.is_some_and(|rest| rest.starts_with("rollout-") && rest.ends_with('-'))
-    }
-
-    fn state_dirs(&self, _transcript: &str) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn state_file(&self, _file_name: &str, _content: Option<&[u8]>) -> Option<StateFile> {
-        None
     }
 
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {

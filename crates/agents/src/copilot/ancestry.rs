@@ -1,7 +1,7 @@
 //! Which process is Copilot CLI: the native program below its node loader (its short name is `MainThread`), or the
 //! GitHub CLI running it.
 
-use crate::ancestry::{AncestryRules, ProcessInfo, has_option};
+use crate::ancestry::AncestryRules;
 
 pub(super) static RULES: AncestryRules = AncestryRules {
     stems: &["copilot"],
@@ -15,12 +15,5 @@ pub(super) static RULES: AncestryRules = AncestryRules {
         "@github/copilot/index.js",
         "@github/copilot/npm-loader.js",
     ],
+    print_options: &["-p", "--prompt"],
 };
-
-/// Whether a person can be asked: not in print mode.
-pub(super) fn can_ask(agent: &ProcessInfo) -> Option<bool> {
-    if agent.argv.is_empty() {
-        return None;
-    }
-    Some(!(has_option(agent, "-p") || has_option(agent, "--prompt")))
-}

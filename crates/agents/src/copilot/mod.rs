@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use watchkeeper_core::{AgentKind, effect::HookAnswer};
 
 use crate::{
-    adapter::{Adapter, Parsed, StateFile, TranscriptReader},
-    ancestry::{AncestryRules, ProcessInfo},
+    adapter::{Adapter, Parsed, TranscriptReader},
+    ancestry::AncestryRules,
     install::Installer,
 };
 
@@ -32,10 +32,6 @@ impl Adapter for Copilot {
         &ancestry::RULES
     }
 
-    fn can_ask(&self, agent: &ProcessInfo) -> Option<bool> {
-        ancestry::can_ask(agent)
-    }
-
     fn payload(&self, event: Option<&str>, _argv: &[&[u8]], payload: &[u8]) -> Parsed {
         payload::parse(event, payload)
     }
@@ -47,14 +43,6 @@ impl Adapter for Copilot {
     fn owns_transcript(&self, path: &str, session: &str) -> bool {
         let mut segments = path.rsplit(['/', '\\']);
         segments.next() == Some("events.jsonl") && segments.next() == Some(session)
-    }
-
-    fn state_dirs(&self, _transcript: &str) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn state_file(&self, _file_name: &str, _content: Option<&[u8]>) -> Option<StateFile> {
-        None
     }
 
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {

@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -97,6 +98,15 @@ enum Line {
         ancestry: Vec<Ancestor>,
         #[serde(default)]
         responded: Option<Value>,
+    },
+    /// What OpenCode's plugin got; its chain is given now and then, and begins with OpenCode itself.
+    Opencode {
+        t: f64,
+        event: String,
+        pid: u32,
+        data: Value,
+        #[serde(default)]
+        ancestry: Vec<Ancestor>,
     },
     Transcript {
         t: f64,
@@ -211,6 +221,7 @@ impl Recording {
 
 fn events(text: &str) -> anyhow::Result<(Vec<Event>, Wall)> {
     let (mut events, mut wall_zero) = (Vec::new(), None);
+    let mut chains: BTreeMap<u32, Vec<ProcessInfo>> = BTreeMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let line: Line =
             serde_json::from_str(line).with_context(|| format!("events.jsonl line {}", number + 1))?;
@@ -221,6 +232,14 @@ fn events(text: &str) -> anyhow::Result<(Vec<Event>, Wall)> {
                 let ancestry = ancestry.into_iter().map(process).collect();
                 let answered = responded.is_some();
                 (t, EventKind::Hook { event, argv, payload, ancestry, answered })
+            }
+            Line::Opencode { t, event, pid, data, ancestry } => {
+                if !ancestry.is_empty() {
+                    chains.insert(pid, ancestry.into_iter().map(process).collect());
+                }
+                let payload = data.to_string().into_bytes();
+                let ancestry = chains.get(&pid).cloned().unwrap_or_default();
+                (t, EventKind::Hook { event, argv: Vec::new(), payload, ancestry, answered: false })
             }
             Line::Transcript { t, path, append } => {
                 (t, EventKind::Transcript { path, append: append.into_bytes() })

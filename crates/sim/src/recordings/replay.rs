@@ -208,6 +208,7 @@ impl Replay {
         let arguments: Vec<&[u8]> = argv.iter().map(String::as_bytes).collect();
         let mut parsed = self.adapter.payload(Some(event), &arguments, payload);
         self.count(&mut parsed);
+        self.resolve_work(&mut parsed);
         for mut observation in parsed.observations {
             observation.facts.can_ask = observation.facts.can_ask.or(can_ask);
             self.find_transcript(&mut observation);
@@ -221,6 +222,21 @@ impl Replay {
         let mut owned = self.files.keys().filter(|path| self.adapter.owns_transcript(path, session));
         if let (Some(path), None) = (owned.next(), owned.next()) {
             observation.facts.transcript = Some(path.clone());
+        }
+    }
+
+    /// Completes started work with the process that the agent named for it, as far as the recording knows it.
+    fn resolve_work(&mut self, parsed: &mut Parsed) {
+        for (work, pid) in std::mem::take(&mut parsed.work_pids) {
+            let start = *self.starts.entry(pid).or_insert(0);
+            let found = self.alive(pid, start).then_some(ProcessRef { pid, start, boot: BOOT });
+            for observation in &mut parsed.observations {
+                if let SignalBody::WorkStarted { id, process: process @ None, .. } = &mut observation.body
+                    && *id == work
+                {
+                    *process = found;
+                }
+            }
         }
     }
 
@@ -273,6 +289,7 @@ impl Replay {
         }
         self.followed.insert(slot, follower);
         self.count(&mut parsed);
+        self.resolve_work(&mut parsed);
         for observation in parsed.observations {
             self.observe(observation, Some(&key.id), Source::Transcript, None);
         }

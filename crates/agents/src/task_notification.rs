@@ -1,4 +1,5 @@
-//! Claude's `<task-notification>` blocks: how the completion (or a tick) of background work reaches the model.
+//! `<task-notification>` blocks: how the completion (or a tick) of background work reaches the model of Claude Code and
+//! Qwen Code.
 
 use watchkeeper_core::signal::WorkEnd;
 
@@ -9,14 +10,14 @@ const NOTICES_MAX: usize = 64;
 
 /// One block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Notice {
-    pub(super) task: String,
+pub(crate) struct Notice {
+    pub(crate) task: String,
     /// `None`: a progress notice, the work goes on.
-    pub(super) end: Option<WorkEnd>,
+    pub(crate) end: Option<WorkEnd>,
 }
 
 /// All blocks of a prompt, in order; empty when it delivers none.
-pub(super) fn notices(text: &str) -> Vec<Notice> {
+pub(crate) fn notices(text: &str) -> Vec<Notice> {
     let mut found = Vec::new();
     let mut rest = text;
     while found.len() < NOTICES_MAX {
@@ -32,11 +33,11 @@ pub(super) fn notices(text: &str) -> Vec<Notice> {
 }
 
 /// The end that a status word means; `None` for words that are no end (`running`, unknown ones).
-fn end_of_status(status: &str) -> Option<WorkEnd> {
+pub(crate) fn end_of_status(status: &str) -> Option<WorkEnd> {
     match status {
         "completed" => Some(WorkEnd::Completed),
         "failed" => Some(WorkEnd::Failed),
-        "killed" | "stopped" => Some(WorkEnd::Killed),
+        "killed" | "stopped" | "cancelled" => Some(WorkEnd::Killed),
         _ => None,
     }
 }
@@ -67,6 +68,7 @@ mod tests {
             &[("b1", Some(WorkEnd::Completed))],
         );
         check(&block("<task-id>b1</task-id><status>killed</status>"), &[("b1", Some(WorkEnd::Killed))]);
+        check(&block("<task-id>b1</task-id><status>cancelled</status>"), &[("b1", Some(WorkEnd::Killed))]);
         check(&block("<task-id>b1</task-id><event>tick 3</event>"), &[("b1", None)]);
         check(&block("<task-id>b1</task-id><status>running</status>"), &[("b1", None)]);
         check(&block("<status>completed</status>"), &[]);

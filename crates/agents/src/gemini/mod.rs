@@ -1,0 +1,69 @@
+//! Gemini CLI.
+
+mod ancestry;
+mod payload;
+mod transcript;
+
+use serde_json::{Value, json};
+use watchkeeper_core::{AgentKind, effect::HookAnswer};
+
+use crate::{
+    adapter::{Adapter, Parsed, TranscriptReader},
+    ancestry::AncestryRules,
+    observe::file_name,
+};
+
+/// Characters of the session's id in the name of its chat file.
+const ID_IN_NAME: usize = 8;
+
+/// The adapter; it has no state.
+#[derive(Debug)]
+pub struct Gemini;
+
+impl Adapter for Gemini {
+    fn kind(&self) -> AgentKind {
+        AgentKind::Gemini
+    }
+
+    fn wakes_model(&self) -> bool {
+        false
+    }
+
+    fn ancestry(&self) -> &'static AncestryRules {
+        &ancestry::RULES
+    }
+
+    fn payload(&self, event: Option<&str>, _argv: &[&[u8]], payload: &[u8]) -> Parsed {
+        payload::parse(event, payload)
+    }
+
+    fn transcript(&self, session: &str, _saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
+        Some(Box::new(transcript::Reader::new(session)))
+    }
+
+    fn owns_transcript(&self, path: &str, session: &str) -> bool {
+        let name = file_name(path).strip_prefix("session-").and_then(|name| name.strip_suffix(".jsonl"));
+        let tail = name.and_then(|name| name.rsplit('-').next()).filter(|tail| tail.len() == ID_IN_NAME);
+        tail.is_some() && tail == session.get(..ID_IN_NAME)
+    }
+
+    /// Its permission dialogs ask no hook, so only a turn's end can be answered.
+    fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {
+        match (event, answer) {
+            ("AfterAgent", HookAnswer::Continue { message }) => {
+                Some(json!({ "decision": "block", "reason": message }).to_string())
+            }
+            (
+                _,
+                HookAnswer::Nothing
+                | HookAnswer::Continue { .. }
+                | HookAnswer::Allow
+                | HookAnswer::Deny { .. },
+            ) => None,
+        }
+    }
+
+    fn installer(&self) -> Option<&'static dyn crate::install::Installer> {
+        None
+    }
+}

@@ -1,0 +1,151 @@
+//! Gemini CLI's hook payloads as observations.
+//!
+//! Fields as sent by 0.61.0, which stamps its payloads itself. Calls have no id, and a subagent's look like the
+//! session's own. A turn that was interrupted while a tool ran ends without an event: the tool's result and the chat
+//! file tell. Nothing tells the end of a background command, so its process is watched.
+
+use serde_json::Value;
+use watchkeeper_core::{
+    input::HookQuestion,
+    signal::{
+        Activity, EndReason, Facts, LockSubject, Prompt, PromptOrigin, SignalBody, StartCause, Thread,
+        WorkKind,
+    },
+};
+
+use crate::{
+    adapter::Parsed,
+    function_parts::{leading_pid, result_words},
+    json,
+    observe::{Context, id, label, malformed, path, unknown, wall},
+};
+
+/// The tool by which Gemini asks its person.
+const QUESTION_TOOL: &str = "ask_user";
+
+pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
+    let value = match json::parse_object(payload) {
+        Ok(value) => value,
+        Err(refused) => return malformed(refused),
+    };
+    let Some(event) = json::text(&value, "hook_event_name").or(event) else {
+        return malformed("no event name");
+    };
+    let Some(session) = id(&value, "session_id") else {
+        return malformed("no session id");
+    };
+    let context = Context {
+        session: Some(session.to_owned()),
+        turn: None,
+        thread: Thread::Main,
+        at: json::text(&value, "timestamp").and_then(wall),
+        facts: Facts {
+            cwd: path(&value, "cwd"),
+            transcript: path(&value, "transcript_path"),
+            ..Facts::default()
+        },
+    };
+    let mut out = Parsed::default();
+    read_event(event, &value, &context, &mut out);
+    out
+}
+
+fn read_event(event: &str, value: &Value, context: &Context, out: &mut Parsed) {
+    match event {
+        "SessionStart" => {
+            let cause = match json::text(value, "source") {
+                Some("startup") => StartCause::Startup,
+                Some("resume") => StartCause::Resume,
+                Some("clear") => StartCause::Clear,
+                _ => StartCause::Other,
+            };
+            context.push(out, SignalBody::SessionStarted { cause });
+        }
+        "BeforeAgent" => {
+            let text = json::text(value, "prompt").unwrap_or_default().to_owned();
+            let prompt = Prompt { text, origin: PromptOrigin::Person };
+            context.push(out, SignalBody::Started { prompt: Some(prompt) });
+        }
+        "AfterAgent" => {
+            let body = SignalBody::Stopped {
+                final_message: json::text(value, "prompt_response").map(str::to_owned),
+                can_continue: true,
+                continued: json::flag(value, "stop_hook_active"),
+                live: None,
+            };
+            context.push(out, body);
+            out.question = Some(HookQuestion::Stop);
+        }
+        "BeforeTool" => {
+            let name = tool_name(value);
+            context.push(out, SignalBody::ToolStarted { id: call(&name), name });
+        }
+        "AfterTool" => tool_finished(value, context, out),
+        // Before and after each request to the model and each chunk of its answer; `PreCompress` before each request too.
+        "BeforeModel" | "AfterModel" | "BeforeToolSelection" | "PreCompress" => {
+            context.push(out, SignalBody::Activity { what: Activity::Progress });
+        }
+        "Notification" => notification(value, context, out),
+        "SessionEnd" => session_end(value, context, out),
+        _ => {
+            unknown(out, event);
+            context.push(out, SignalBody::Unknown { event: label(event) });
+        }
+    }
+}
+
+/// One in-flight entry a tool's name stands for its calls.
+pub(super) fn call(name: &str) -> String {
+    format!("hook:{name}")
+}
+
+fn tool_name(value: &Value) -> String {
+    json::text(value, "tool_name").map_or_else(String::new, label)
+}
+
+fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
+    let name = tool_name(value);
+    let said = result_words(value);
+    let command = value.get("tool_input").and_then(|input| json::text(input, "command")).map(label);
+    if let Some(pid) = said.strip_prefix("Command moved to background (PID: ").and_then(leading_pid) {
+        let work = format!("pid:{pid}");
+        out.work_pids.push((work.clone(), pid));
+        let body = SignalBody::WorkStarted { id: work, what: WorkKind::Shell, label: command, process: None };
+        context.push(out, body);
+    }
+    let cancelled = said.starts_with("Command was cancelled by user");
+    context.push(out, SignalBody::ToolFinished { id: call(&name), name, failed: cancelled });
+    if cancelled {
+        context.push(out, SignalBody::Aborted { tools_to_work: false });
+    }
+}
+
+fn notification(value: &Value, context: &Context, out: &mut Parsed) {
+    let kind = json::text(value, "notification_type").unwrap_or_default();
+    if kind != "ToolPermission" {
+        unknown(out, &format!("notification {kind}"));
+        return context.push(out, SignalBody::Displayed { what: label(kind) });
+    }
+    let what = value.get("details").and_then(|details| json::text(details, "type")).unwrap_or_default();
+    let (reason, subject) = match what {
+        QUESTION_TOOL => ("question", LockSubject::ToolNamed(QUESTION_TOOL.to_owned())),
+        "exit_plan_mode" => ("plan_approval", LockSubject::ToolNamed(what.to_owned())),
+        _ => ("permission_prompt", LockSubject::Session),
+    };
+    context.push(out, SignalBody::SoftLocked { reason: reason.to_owned(), subject });
+}
+
+/// Comes up to three times. Background commands end with the agent, or are nobody's afterwards.
+fn session_end(value: &Value, context: &Context, out: &mut Parsed) {
+    let reason = match json::text(value, "reason") {
+        Some("clear") => EndReason::Cleared,
+        _ => {
+            context.push(out, SignalBody::WorkLevel { live: Vec::new(), except: None });
+            EndReason::Reported
+        }
+    };
+    context.push(out, SignalBody::SessionEnded { reason, successor: None });
+}
+
+#[cfg(test)]
+mod tests;

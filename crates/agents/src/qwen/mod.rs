@@ -1,0 +1,54 @@
+//! Qwen Code: a fork of Gemini CLI with hooks in Claude Code's form.
+
+mod ancestry;
+mod payload;
+mod transcript;
+mod work;
+
+use serde_json::Value;
+use watchkeeper_core::{AgentKind, effect::HookAnswer};
+
+use crate::{
+    adapter::{Adapter, Parsed, TranscriptReader},
+    ancestry::AncestryRules,
+    install::Installer,
+    observe::file_name,
+};
+
+/// The adapter; it has no state.
+#[derive(Debug)]
+pub struct Qwen;
+
+impl Adapter for Qwen {
+    fn kind(&self) -> AgentKind {
+        AgentKind::Qwen
+    }
+
+    fn wakes_model(&self) -> bool {
+        true
+    }
+
+    fn ancestry(&self) -> &'static AncestryRules {
+        &ancestry::RULES
+    }
+
+    fn payload(&self, event: Option<&str>, _argv: &[&[u8]], payload: &[u8]) -> Parsed {
+        payload::parse(event, payload)
+    }
+
+    fn transcript(&self, session: &str, _saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
+        Some(Box::new(transcript::Reader::new(session)))
+    }
+
+    fn owns_transcript(&self, path: &str, session: &str) -> bool {
+        file_name(path).strip_suffix(".jsonl") == Some(session)
+    }
+
+    fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {
+        crate::reply::claude_form(event, answer)
+    }
+
+    fn installer(&self) -> Option<&'static dyn Installer> {
+        None
+    }
+}

@@ -1,0 +1,49 @@
+use super::*;
+use crate::line_scanner::LineScanner;
+
+fn check(fields: &str, expected: &[&str]) {
+    let mut reader = Reader::new("s");
+    let mut out = Parsed::default();
+    let line = format!("{{\"uuid\":\"u\",\"timestamp\":\"2026-11-30T08:32:25.403Z\",{fields}}}\n");
+    LineScanner::new().push(line.as_bytes(), &mut reader, &mut out);
+    let said: Vec<String> = out.observations.iter().map(|o| format!("{:?}", o.body)).collect();
+    assert_eq!(said, expected, "{line}");
+}
+
+#[test]
+fn a_notice_begins_a_turn_and_ends_its_work() {
+    let notice = |subtype: &str, status: &str| {
+        let text = format!(
+            "<task-notification>\\n<task-id>bg_1</task-id>\\n<status>{status}</status></task-notification>"
+        );
+        format!(r#""type":"user","subtype":"{subtype}","message":{{"parts":[{{"text":"{text}"}}]}}"#)
+    };
+    let started = |status: &str| {
+        let text = format!(
+            "<task-notification>\n<task-id>bg_1</task-id>\n<status>{status}</status></task-notification>"
+        );
+        format!("Started {{ prompt: Some(Prompt {{ text: {text:?}, origin: Work }}) }}")
+    };
+    let ended = r#"WorkFinished { id: "bg_1", cause: Completed }"#;
+    check(&notice("notification", "completed"), &[&started("completed"), ended]);
+    check(&notice("notification", "running"), &[&started("running")]);
+}
+
+#[test]
+fn a_persons_words_are_none_of_that() {
+    check(
+        r#""type":"user","provenance":"real_user","message":{"parts":[{"text":"<task-notification>"}]}"#,
+        &[],
+    );
+}
+
+#[test]
+fn cancelled_calls_end_the_turn() {
+    let result = |response: &str| {
+        format!(
+            r#""type":"tool_result","message":{{"parts":[{{"functionResponse":{{"name":"a","response":{response}}}}}]}}"#
+        )
+    };
+    check(&result(r#"{"output":"x"}"#), &["Activity { what: Progress }"]);
+    check(&result(r#"{"error":"[Operation Cancelled] Reason: x"}"#), &["Aborted { tools_to_work: false }"]);
+}
