@@ -10,7 +10,7 @@ use watchkeeper_core::{
     time::{Boot, Stamp},
     view::ShownState,
 };
-use watchkeeper_frame::spool::{Spool, SpoolError};
+use watchkeeper_frame::spool::{Event as SpoolEvent, Spool, SpoolError};
 use watchkeeper_frame::{Flags, Head, Refusal, Request};
 use watchkeeper_os::{clock, process::identity};
 use watchkeeper_store::Seq;
@@ -26,6 +26,15 @@ use crate::{
 /// Spooled events taken in one turn; the rest follows when these are durable.
 const SPOOL_A_TURN: usize = 512;
 
+/// How a frame came.
+#[derive(Debug, Clone, Copy)]
+enum Way<'a> {
+    /// Its hook waits.
+    Socket { caller: Option<u32>, reply: &'a tokio::sync::mpsc::Sender<HookReply> },
+    /// Its hook has long gone, and wrote down who its ancestors were.
+    Spool { ancestry: &'a [u8] },
+}
+
 impl Dispatcher {
     /// One hook that waits for its acknowledgement.
     pub(crate) fn take_hook(&mut self, call: HookCall) {
@@ -37,7 +46,7 @@ impl Dispatcher {
         }
         self.counters.add("hook.taken");
         let delivery = DeliveryId(request.head().delivery);
-        let taken = self.take_request(&request, caller.pid, Source::Hook, Some(&reply));
+        let taken = self.take_request(&request, Way::Socket { caller: caller.pid, reply: &reply });
         if taken.is_none() && self.is_stopping() {
             // The journal's writer is gone: nothing is durable any more.
             _ = reply.try_send(HookReply::Refused(Refusal::Storage)); // it may have left
@@ -69,9 +78,9 @@ impl Dispatcher {
         let mut heard = 0;
         for path in unseen {
             match Spool::read(&path) {
-                Ok(request) => {
+                Ok(SpoolEvent { request, ancestry }) => {
                     self.spooled.insert(path.clone());
-                    let taken = self.take_request(&request, None, Source::Spool, None);
+                    let taken = self.take_request(&request, Way::Spool { ancestry: &ancestry });
                     if taken.is_none() && self.is_stopping() {
                         return heard; // the journal's writer is gone; the files stay
                     }
@@ -101,14 +110,12 @@ impl Dispatcher {
     }
 
     /// Turns one frame into inputs. `None`: it brought none.
-    fn take_request(
-        &mut self,
-        request: &Request,
-        caller: Option<u32>,
-        source: Source,
-        reply: Option<&tokio::sync::mpsc::Sender<HookReply>>,
-    ) -> Option<Seq> {
+    fn take_request(&mut self, request: &Request, way: Way<'_>) -> Option<Seq> {
         let view = request.view().ok()?;
+        let source = match way {
+            Way::Socket { .. } => Source::Hook,
+            Way::Spool { .. } => Source::Spool,
+        };
         self.count_flags(view.head.flags);
         let name = String::from_utf8_lossy(view.agent);
         let Ok(agent) = name.parse::<AgentKind>() else {
@@ -129,7 +136,7 @@ impl Dispatcher {
         self.heard.insert(agent, clock::now());
         self.count(agent, &parsed);
         let now = self.now();
-        let resolution = self.process_behind(agent, caller, &parsed.observations);
+        let resolution = self.process_behind(agent, way, &view.head, &parsed.observations);
         for observation in &mut parsed.observations {
             let facts = &mut observation.facts;
             facts.can_ask = facts.can_ask.or(resolution.as_ref().and_then(resolve::Resolution::can_ask));
@@ -143,9 +150,9 @@ impl Dispatcher {
             process: resolution.and_then(|r| r.process()),
             delivery: DeliveryId(view.head.delivery),
         };
-        let held = match (parsed.question, reply, source) {
+        let held = match (parsed.question, way) {
             // A question that no signal carries would never be answered.
-            (Some(question), Some(reply), Source::Hook)
+            (Some(question), Way::Socket { reply, .. })
                 if parsed.observations.iter().any(|o| asks(&o.body)) =>
             {
                 let waiting = HeldReply {
@@ -200,37 +207,51 @@ impl Dispatcher {
         last
     }
 
-    /// Finds the agent's process while its hook still waits, when the session has none or may have got another.
+    /// Finds the agent's process while its hook still waits, or as its hook wrote it down, when the session has none or may
+    /// have got another.
     fn process_behind(
         &mut self,
         agent: AgentKind,
-        caller: Option<u32>,
+        way: Way<'_>,
+        head: &Head,
         observations: &[Observation],
     ) -> Option<resolve::Resolution> {
-        caller?;
-        if !self.core.settings().watch_parent_process {
+        if matches!(way, Way::Socket { caller: None, .. }) || !self.core.settings().watch_parent_process {
             return None;
         }
-        let worth_it = observations.iter().any(|o| {
-            let begins_or_ends = matches!(
+        let begins_or_ends = observations.iter().any(|o| {
+            matches!(
                 o.body,
                 SignalBody::Started { .. }
                     | SignalBody::SessionStarted { .. }
                     | SignalBody::SessionEnded { .. }
-            );
-            let unwatched = o.session.as_ref().is_some_and(|id| {
-                let view = self.core.session(&SessionKey::new(agent, id.clone()));
-                view.is_none_or(|v| !v.watched || v.state == ShownState::Ended)
-            });
-            begins_or_ends || unwatched
+            )
         });
-        if !worth_it {
+        let views = observations.iter().filter_map(|o| o.session.as_ref()).map(|id| {
+            let view = self.core.session(&SessionKey::new(agent, id.clone()));
+            view.filter(|v| v.state != ShownState::Ended).map(|v| v.watched)
+        });
+        let (unwatched, unknown) =
+            views.fold((false, false), |(a, b), v| (a || v == Some(false), b || v.is_none()));
+        if !(begins_or_ends || unwatched || unknown) {
             return None;
         }
-        let resolution = resolve::agent_above(agent, caller);
-        if let resolve::Resolution::NotFound { why } = &resolution {
-            self.counters.add("process.not_found");
-            tracing::warn!(%agent, why, "no agent process found above a hook");
+        let resolution = match way {
+            Way::Socket { caller, .. } => resolve::agent_above(agent, caller),
+            Way::Spool { ancestry } => resolve::agent_recorded(agent, BootId(head.boot_id), ancestry),
+        };
+        match &resolution {
+            resolve::Resolution::NotFound { why } => {
+                self.counters.add("process.not_found");
+                tracing::warn!(%agent, why, "no agent process found above a hook");
+            }
+            // The dead begin no session in the middle of a turn.
+            resolve::Resolution::Gone(_) if !(begins_or_ends || unwatched) => return None,
+            resolve::Resolution::Gone(gone) => {
+                self.counters.add("process.gone");
+                tracing::info!(%agent, pid = gone.process.pid, "the agent of a spooled event is gone");
+            }
+            resolve::Resolution::Found(_) | resolve::Resolution::FoundAbove { .. } => {}
         }
         Some(resolution)
     }

@@ -1,10 +1,11 @@
 //! Which process is the agent: the pure rules of its adapter over the chain that the kernel gives.
 
 use watchkeeper_agents::ancestry::{Found, ProcessInfo, find};
-use watchkeeper_core::{AgentKind, ProcessRef, signal::AgentProcess};
+use watchkeeper_core::{AgentKind, BootId, ProcessRef, signal::AgentProcess};
+use watchkeeper_frame::ancestry::{Ancestor, Ancestry, Namespaces};
 use watchkeeper_os::process::{
-    Probe,
-    ancestry::{Chain, chain_of},
+    Probe, Sameness,
+    ancestry::{Chain, ProcessRow, chain_of},
     identity,
 };
 
@@ -17,6 +18,8 @@ pub(crate) enum Resolution {
         process: AgentProcess,
         can_ask: Option<bool>,
     },
+    /// Found among the ancestors that a spooled event names, and known to live no more.
+    Gone(AgentProcess),
     /// Nobody among the ancestors is the agent; never guessed instead.
     NotFound {
         why: String,
@@ -27,7 +30,7 @@ impl Resolution {
     #[must_use]
     pub(crate) fn process(&self) -> Option<AgentProcess> {
         match self {
-            Self::Found(process) | Self::FoundAbove { process, .. } => Some(*process),
+            Self::Found(process) | Self::FoundAbove { process, .. } | Self::Gone(process) => Some(*process),
             Self::NotFound { .. } => None,
         }
     }
@@ -37,7 +40,7 @@ impl Resolution {
     pub(crate) fn can_ask(&self) -> Option<bool> {
         match self {
             Self::FoundAbove { can_ask, .. } => *can_ask,
-            Self::Found(_) | Self::NotFound { .. } => None,
+            Self::Found(_) | Self::Gone(_) | Self::NotFound { .. } => None,
         }
     }
 }
@@ -61,6 +64,82 @@ pub(crate) fn agent_above(kind: AgentKind, pid: Option<u32>) -> Resolution {
             None => not_found("the agent was gone when its identity was taken"),
         },
         Found::None { why } => not_found(why),
+    }
+}
+
+/// Looks for the agent among the ancestors that a hook wrote down in the boot `boot` before it left. Who still lives is
+/// judged by what the kernel says now, who does not by what the hook saw. Blocks for a few reads of kernel tables.
+#[must_use]
+pub(crate) fn agent_recorded(kind: AgentKind, boot: BootId, block: &[u8]) -> Resolution {
+    if block.is_empty() {
+        return not_found("the spooled event names no ancestors");
+    }
+    let Some(ancestry) = Ancestry::parse(block) else {
+        return not_found("what the spooled event says of its ancestors cannot be read");
+    };
+    let Some(adapter) = watchkeeper_agents::adapter(kind) else {
+        return not_found("this kind of agent has no process rules");
+    };
+    if boot.0 == 0 {
+        return not_found("the spooled event does not name its boot");
+    }
+    // In a container the same numbers name others, and a living agent would look gone.
+    if !ancestry.namespaces.count_as(Namespaces::own()) {
+        return not_found("the spooled event comes from another container");
+    }
+    let recorded: Vec<Ancestor<'_>> = ancestry.ancestors().collect();
+    let at = |ancestor: &Ancestor<'_>| ProcessRef { pid: ancestor.pid, start: ancestor.start, boot };
+    let mut living: Vec<ProcessRow> = Vec::new();
+    for ancestor in &recorded {
+        let known = living.iter().any(|row| is(row, ancestor));
+        if !known && identity::same(&at(ancestor)) == Sameness::Same {
+            living.extend(chain_of(ancestor.pid).rows);
+        }
+    }
+    let mut infos: Vec<ProcessInfo> = Vec::new();
+    for (index, ancestor) in recorded.iter().enumerate() {
+        let row = living.iter().find(|row| is(row, ancestor));
+        infos.push(ProcessInfo {
+            // Who has lost its parent since has another one now.
+            ppid: recorded.get(index + 1).map_or(0, |parent| parent.pid),
+            ..row.map_or_else(|| seen(ancestor), info)
+        });
+    }
+    let Found::Agent { index, shared } = find(adapter.ancestry(), &infos) else {
+        return not_found("no ancestor that the spooled event names is this agent");
+    };
+    let Some(process) = recorded.get(index).map(at) else { return not_found("no such ancestor") };
+    let agent = AgentProcess { process, shared, declared: false };
+    match identity::same(&process) {
+        Sameness::Same => Resolution::FoundAbove {
+            process: agent,
+            can_ask: infos.get(index).and_then(|agent| adapter.can_ask(agent)),
+        },
+        Sameness::Different => Resolution::Gone(agent),
+        Sameness::Unknown => not_found("whether the agent lives cannot be told"),
+    }
+}
+
+fn is(row: &ProcessRow, ancestor: &Ancestor<'_>) -> bool {
+    row.pid == ancestor.pid && row.start == ancestor.start
+}
+
+/// An ancestor as the hook saw it.
+fn seen(ancestor: &Ancestor<'_>) -> ProcessInfo {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let executable = text(ancestor.executable);
+    let arguments = ancestor.arguments.strip_suffix(b"\0").unwrap_or_default();
+    ProcessInfo {
+        pid: ancestor.pid,
+        ppid: 0,
+        start: ancestor.start,
+        exe: executable.strip_suffix(" (deleted)").map_or(executable.clone(), str::to_owned),
+        comm: text(ancestor.name),
+        argv: if arguments.is_empty() {
+            Vec::new()
+        } else {
+            arguments.split(|b| *b == 0).map(text).collect()
+        },
     }
 }
 
@@ -94,15 +173,18 @@ pub(crate) fn declared(pid: u32, caller: Option<u32>) -> Resolution {
 }
 
 fn infos(chain: &Chain) -> Vec<ProcessInfo> {
-    let info = |row: &watchkeeper_os::process::ancestry::ProcessRow| ProcessInfo {
+    chain.rows.iter().map(info).collect()
+}
+
+fn info(row: &ProcessRow) -> ProcessInfo {
+    ProcessInfo {
         pid: row.pid,
         ppid: row.ppid,
         start: row.start,
         exe: row.exe.clone(),
         comm: row.comm.clone(),
         argv: row.argv.clone(),
-    };
-    chain.rows.iter().map(info).collect()
+    }
 }
 
 fn reference(chain: &Chain, index: usize) -> Option<ProcessRef> {

@@ -1,6 +1,6 @@
 //! The frame between `watchkeeper-hook` and the daemon, the spool's file format, and where both are found.
 //!
-//! Owns: the bytes on the hook socket ([`wire`], [`reply`]), the bytes and names in the spool ([`spool`]), the
+//! Owns: the bytes on the hook socket ([`wire`], [`reply`]), the bytes and names in the spool ([`spool`], [`ancestry`]), the
 //! rule which events start a daemon ([`event`]), and the paths of an instance (`place`). Must not know: agents'
 //! payloads, sessions, the journal. Everything that decodes is total: any bytes give a value or an error, never a
 //! panic, and never an allocation larger than what was announced *and* is allowed.
@@ -9,6 +9,7 @@
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
+pub mod ancestry;
 pub mod event;
 #[cfg(feature = "std")]
 pub mod place;

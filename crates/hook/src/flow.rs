@@ -3,6 +3,7 @@
 //! Owns the deadlines. Must not know how anything is done: that is `os`, the same functions for each system.
 
 use watchkeeper_frame::{
+    ancestry::BLOCK_MAX_BYTES,
     event::EventClass,
     reply::{REPLY_MAX_BYTES, Refusal, Reply},
     wire::{self, Draft, Flags, Head, PAYLOAD_MAX_BYTES, PREFIX_MAX_BYTES},
@@ -18,8 +19,10 @@ const WAIT_MS: u32 = 250;
 /// Of that, how long standard input may take. At the limit the payload is sent as far as it came, marked
 /// `INCOMPLETE`.
 const INPUT_MS: u32 = 140;
-/// Of that, when waiting for the daemon ends: the rest is for the spool, whose sync cannot be interrupted.
+/// Of that, when waiting for the daemon ends: the rest is for the spool.
 const DELIVERY_MS: u32 = 210;
+/// Of that, when no further ancestor is looked at for the spool. At the limit the chain is as long as it got.
+const ANCESTRY_MS: u32 = 230;
 /// Of a receipt: 32 digits, a blank, the word and blanks, at most 20 digits, a newline.
 const RECEIPT_BYTES: usize = 64;
 /// How long the agent may take to make room for what the daemon has to say. At the limit the rest is not said.
@@ -64,6 +67,20 @@ pub(crate) enum DoorFailure {
     Late,
 }
 
+/// What is left for a later daemon.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(all(target_os = "linux", target_arch = "x86_64", not(watchkeeper_portable))),
+    expect(dead_code, reason = "with the standard library the spool reads head and class from the frame")
+)]
+pub(crate) struct Leaving<'a> {
+    pub(crate) head: &'a Head,
+    pub(crate) class: EventClass,
+    pub(crate) frame: &'a [u8],
+    /// Who our ancestors are; empty when that cannot be told.
+    pub(crate) ancestry: &'a [u8],
+}
+
 /// Who has the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
@@ -105,9 +122,10 @@ pub(crate) fn run<'a>(arguments: impl Iterator<Item = &'a [u8]>) {
 
 /// Hands one event over, to the daemon or to the spool; `None` when there was not even memory for it.
 fn hand_over<'a>(started: u64, call: Call<'a, impl Iterator<Item = &'a [u8]>>) -> Option<(u128, Delivery)> {
-    let memory = os::memory(PREFIX_MAX_BYTES + PAYLOAD_MAX_BYTES + REPLY_MAX_BYTES)?;
-    let (frame, scratch) = memory.split_at_mut_checked(PREFIX_MAX_BYTES + PAYLOAD_MAX_BYTES)?;
-    let Call { instance, agent, event, rest, .. } = call;
+    let memory = os::memory(PREFIX_MAX_BYTES + PAYLOAD_MAX_BYTES + BLOCK_MAX_BYTES + REPLY_MAX_BYTES)?;
+    let (frame, rest) = memory.split_at_mut_checked(PREFIX_MAX_BYTES + PAYLOAD_MAX_BYTES)?;
+    let (block, scratch) = rest.split_at_mut_checked(BLOCK_MAX_BYTES)?;
+    let Call { instance, agent, event, rest: argv, .. } = call;
     let head = Head {
         flags: Flags::default(),
         delivery: os::delivery_id(),
@@ -118,7 +136,7 @@ fn hand_over<'a>(started: u64, call: Call<'a, impl Iterator<Item = &'a [u8]>>) -
         wait_ms: WAIT_MS,
         original_payload_bytes: 0,
     };
-    let mut draft = wire::draft(frame, head, agent, event, rest)?;
+    let mut draft = wire::draft(frame, head, agent, event, argv)?;
     let kept = read_input(&mut draft, scratch, after(started, INPUT_MS));
     let delivery = deliver(&instance, draft.seal(kept), scratch, after(started, DELIVERY_MS));
     if delivery == Delivery::Taken {
@@ -129,7 +147,9 @@ fn hand_over<'a>(started: u64, call: Call<'a, impl Iterator<Item = &'a [u8]>>) -
     head.boot_id = os::boot_id();
     let head = *head;
     let class = EventClass::of(event);
-    os::spool(&instance, &head, class, draft.seal(kept), scratch);
+    let ancestry = os::ancestry(block, scratch, after(started, ANCESTRY_MS));
+    let event = Leaving { head: &head, class, frame: draft.seal(kept), ancestry };
+    os::spool(&instance, &event, scratch, after(started, WAIT_MS));
     if delivery == Delivery::Away && class == EventClass::Starts {
         os::start_daemon(&instance, scratch);
     }

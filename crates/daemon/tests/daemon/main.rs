@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod rig;
+mod spool_process;
 
 use serde_json::json;
 use std::{io::Write as _, os::unix::net::UnixStream};
@@ -59,7 +60,7 @@ fn a_delivery_counts_once_by_socket_and_by_spool() {
     assert_eq!(send(&daemon.place, &start).as_deref(), Some("Taken"));
     assert_eq!(send(&daemon.place, &start).as_deref(), Some("Taken"));
     let spool = Spool::at(daemon.place.spool());
-    spool.write(&start).unwrap();
+    spool.write(&start, b"").unwrap();
     until("the spool is drained", || spool.drain_order(0).unwrap().files.is_empty().then_some(()));
     let events = daemon.client().call::<GetEvents>(&EventsParams::default()).unwrap();
     assert_eq!(events.rows.iter().filter(|row| row.what == "start").count(), 1);
@@ -76,7 +77,7 @@ fn what_the_spool_holds_is_heard_in_order_before_the_doors_open() {
         (12, "UserPromptSubmit", prompt("a")),
         (13, "SessionEnd", json!({ "reason": "other" })),
     ] {
-        spool.write(&frame(delivery, event, &payload("gone", event, more))).unwrap();
+        spool.write(&frame(delivery, event, &payload("gone", event, more)), b"").unwrap();
     }
     std::fs::write(place.spool().join(spool.drain_order(0).unwrap().files[0].file_name().unwrap()), b"torn")
         .unwrap();

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Census, DROPPED_FILE, DROPPED_MAX, FILE_MAX_BYTES, Room, SPOOL_MAX_FILES, SpoolName, TEMPORARY_PREFIX,
-    TRAILER_BYTES, frame_of_file, trailer,
+    TRAILER_BYTES, parts_of_file, trailer,
 };
 use crate::{
     event::EventClass,
@@ -95,11 +95,20 @@ impl std::error::Error for SpoolError {
     }
 }
 
-/// What became of an event offered to the spool.
+/// One event as it waited.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub request: Request,
+    /// Who the hook's ancestors were, for [`Ancestry::parse`](crate::ancestry::Ancestry::parse); mostly there, and not
+    /// checked yet.
+    pub ancestry: Vec<u8>,
+}
+
+/// What became of an event offered to the spool.
+#[derive(Debug)]
 pub enum Spooled {
-    /// Durable under this path.
-    Written(PathBuf),
+    /// Whole under this path for everybody to see; only a power cut can undo it before `file` is synced.
+    Written { path: PathBuf, file: File },
     /// Dropped and counted: the spool is full of more valuable events.
     Dropped,
 }
@@ -161,7 +170,7 @@ impl Spool {
     ///
     /// # Errors
     /// See [`SpoolError`]; what is to be done stands with each variant.
-    pub fn read(path: &Path) -> Result<Request, SpoolError> {
+    pub fn read(path: &Path) -> Result<Event, SpoolError> {
         let io = |source| SpoolError::Io { path: path.to_owned(), source };
         let corrupt = |why| SpoolError::Corrupt { path: path.to_owned(), why };
         if !fs::symlink_metadata(path).map_err(io)?.is_file() {
@@ -172,18 +181,20 @@ impl Spool {
         if bytes.len() > FILE_MAX_BYTES {
             return Err(corrupt(Corruption::TooLong));
         }
-        if frame_of_file(&bytes).is_none() {
+        let Some((frame, ancestry)) = parts_of_file(&bytes) else {
             return Err(corrupt(Corruption::Checksum));
-        }
-        bytes.truncate(bytes.len() - TRAILER_BYTES);
-        Request::from_frame(bytes).map_err(|why| match why {
+        };
+        let (end, ancestry) = (frame.len(), ancestry.to_vec());
+        bytes.truncate(end);
+        let request = Request::from_frame(bytes).map_err(|why| match why {
             FrameError::Version { found } => SpoolError::Newer { path: path.to_owned(), version: found },
             FrameError::Magic
             | FrameError::Length { .. }
             | FrameError::Short { .. }
             | FrameError::Long { .. }
             | FrameError::Argv => corrupt(Corruption::Frame(why)),
-        })
+        })?;
+        Ok(Event { request, ancestry })
     }
 
     /// Removes an event that is durable elsewhere; one that is gone already is no error.
@@ -252,14 +263,19 @@ impl Spool {
         Ok(swept)
     }
 
-    /// Writes one frame durably, making room by the rules of [`Census`]. Creates the directory for the owner only.
+    /// Writes one frame and who sent it (a finished block, or nothing), making room by the rules of [`Census`]. Creates the
+    /// directory for the owner only. Does not sync.
     ///
     /// # Errors
     /// When the frame is none (`InvalidData`) or the file cannot be written; nothing is left behind then.
-    pub fn write(&self, frame: &[u8]) -> io::Result<Spooled> {
+    pub fn write(&self, frame: &[u8], ancestry: &[u8]) -> io::Result<Spooled> {
         let view =
             RequestRef::parse(frame).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        let name = SpoolName::new(&view.head, EventClass::of(view.event), frame.len() + TRAILER_BYTES);
+        let name = SpoolName::new(
+            &view.head,
+            EventClass::of(view.event),
+            frame.len() + ancestry.len() + TRAILER_BYTES,
+        );
         create_private(&self.directory)?;
         if !self.make_room(&name)? {
             self.count_dropped()?;
@@ -269,14 +285,16 @@ impl Spool {
         let path = self.path_of(&name);
         let written = create_new_private(&temporary).and_then(|mut file| {
             file.write_all(frame)?;
-            file.write_all(&trailer(frame))?;
-            file.sync_data()
+            file.write_all(ancestry)?;
+            file.write_all(&trailer(frame, ancestry))?;
+            fs::rename(&temporary, &path)?;
+            Ok(file)
         });
-        written.and_then(|()| fs::rename(&temporary, &path)).inspect_err(|_| {
+        let file = written.inspect_err(|_| {
             // The first error is the one to report; a file left behind is swept by its age.
             drop(fs::remove_file(&temporary));
         })?;
-        Ok(Spooled::Written(path))
+        Ok(Spooled::Written { path, file })
     }
 
     fn make_room(&self, new: &SpoolName) -> io::Result<bool> {

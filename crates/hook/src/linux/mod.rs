@@ -1,5 +1,6 @@
 //! How things are done on x86-64 Linux: system calls, no allocator, no C library.
 
+mod ancestry;
 #[cfg(watchkeeper_bare)]
 mod entry;
 mod launch;
@@ -7,6 +8,7 @@ mod path;
 mod spool;
 mod sys;
 
+pub(crate) use ancestry::ancestry;
 pub(crate) use launch::start_daemon;
 pub(crate) use spool::spool;
 

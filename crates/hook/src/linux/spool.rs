@@ -1,52 +1,36 @@
 //! The spool's writing side without an allocator; `watchkeeper_frame::spool::store` is its twin with one, and reads
 //! what is written here.
 
-use watchkeeper_frame::{
-    event::EventClass,
-    spool::{
-        Census, DROPPED_FILE, DROPPED_MAX, NAME_BYTES, Room, SpoolName, TEMPORARY_PREFIX, TRAILER_BYTES,
-        trailer,
-    },
-    wire::Head,
+use watchkeeper_frame::spool::{
+    Census, DROPPED_FILE, DROPPED_MAX, NAME_BYTES, Room, SpoolName, TEMPORARY_PREFIX, TRAILER_BYTES, trailer,
 };
 
 use super::{
     path::{self, Path},
     sys::{self, Errno, Fd, Open},
 };
-use crate::args::Instance;
+use crate::{args::Instance, flow::Leaving};
 
 /// Files given up for one new event; if that does not make room, the new event is dropped.
 const EVICTIONS_MAX: usize = 4;
 /// Reads of directory entries in one count; what is beyond is not counted. At least 16,384 entries.
 const LISTING_READS_MAX: usize = 64;
 
-/// Leaves the frame for a later daemon. Silent when it cannot: the daemon notices the gap.
-pub(crate) fn spool(
-    instance: &Instance<'_>,
-    head: &Head,
-    class: EventClass,
-    frame: &[u8],
-    scratch: &mut [u8],
-) {
+/// Leaves the event for a later daemon. Silent when it cannot: the daemon notices the gap.
+pub(crate) fn spool(instance: &Instance<'_>, event: &Leaving<'_>, scratch: &mut [u8], _deadline_ns: u64) {
     // Nobody can be told: the agent must not be disturbed.
-    _ = try_spool(instance, head, class, frame, scratch);
+    _ = try_spool(instance, event, scratch);
 }
 
-fn try_spool(
-    instance: &Instance<'_>,
-    head: &Head,
-    class: EventClass,
-    frame: &[u8],
-    scratch: &mut [u8],
-) -> Option<()> {
+fn try_spool(instance: &Instance<'_>, event: &Leaving<'_>, scratch: &mut [u8]) -> Option<()> {
     // A limit on file sizes that the agent inherited to us must not end us.
     sys::ignore(sys::WriteSignal::FileTooLarge);
     let mut path = Path::new();
     path::state(instance, scratch, &mut path)?;
     path.push_name(watchkeeper_frame::place_rules::SPOOL);
     let directory = open_or_make(&path)?;
-    let name = SpoolName::new(head, class, frame.len() + TRAILER_BYTES);
+    let file_bytes = event.frame.len() + event.ancestry.len() + TRAILER_BYTES;
+    let name = SpoolName::new(event.head, event.class, file_bytes);
     if !make_room(&directory, &path, &name, scratch)? {
         return count_dropped(&directory);
     }
@@ -55,30 +39,33 @@ fn try_spool(
     temporary.push(TEMPORARY_PREFIX.as_bytes());
     temporary.push(delivery_digits(&written));
     last.push(&written);
-    if write_and_rename(&directory, &temporary, &last, frame).is_none() {
+    if write_and_rename(&directory, &temporary, &last, event).is_none() {
         // Best effort: a file that stays is swept by its age.
         _ = sys::unlink(&directory, &temporary.c());
     }
     Some(())
 }
 
-fn write_and_rename(directory: &Fd, temporary: &Path, last: &Path, frame: &[u8]) -> Option<()> {
+fn write_and_rename(directory: &Fd, temporary: &Path, last: &Path, event: &Leaving<'_>) -> Option<()> {
     let file = sys::open(Some(directory), &temporary.c(), Open::CreateNew).ok()?;
-    let trailer = trailer(frame);
-    let (mut first, mut second) = (frame, &trailer[..]);
-    while !first.is_empty() || !second.is_empty() {
-        match sys::write_both(&file, first, second) {
+    let trailer = trailer(event.frame, event.ancestry);
+    let mut parts = [event.frame, event.ancestry, &trailer[..]];
+    while parts.iter().any(|part| !part.is_empty()) {
+        match sys::write_all_of(&file, &parts) {
             Ok(0) => return None,
-            Ok(len) => {
-                second = second.get(len.saturating_sub(first.len())..)?;
-                first = first.get(len.min(first.len())..)?;
+            Ok(mut len) => {
+                for part in &mut parts {
+                    let of_this = len.min(part.len());
+                    *part = part.get(of_this..)?;
+                    len -= of_this;
+                }
             }
             Err(Errno::INTERRUPTED) => {}
             Err(_) => return None,
         }
     }
-    sys::sync_data(&file).ok()?;
-    sys::rename(directory, &temporary.c(), &last.c()).ok()
+    sys::rename(directory, &temporary.c(), &last.c()).ok()?;
+    sys::sync_data(&file).ok()
 }
 
 /// Opens the directory, making what is missing of its path, for the owner only.

@@ -112,6 +112,11 @@ pub(super) fn process_id() -> u32 {
     unsafe { call(39, [0; 6]) }.ok().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0)
 }
 
+pub(super) fn parent_id() -> u32 {
+    // SAFETY: touches no memory and cannot fail.
+    unsafe { call(110, [0; 6]) }.ok().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0)
+}
+
 pub(super) fn effective_user() -> u32 {
     // SAFETY: touches no memory and cannot fail.
     unsafe { call(107, [0; 6]) }.ok().and_then(|uid| u32::try_from(uid).ok()).unwrap_or(u32::MAX)
@@ -227,11 +232,11 @@ pub(super) fn open(directory: Option<&Fd>, path: &CPath<'_>, how: Open) -> Resul
     unsafe { call(257, [at(directory), path.argument(), flags | O_CLOEXEC, 0o600, 0, 0]) }.map(new_fd)
 }
 
-/// Writes `first` and `second` in one call; says how many bytes were written.
-pub(super) fn write_both(fd: &Fd, first: &[u8], second: &[u8]) -> Result<usize> {
-    let vectors = [const_pointer(first.as_ptr()), first.len(), const_pointer(second.as_ptr()), second.len()];
-    // SAFETY: the kernel reads two iovecs (pointer, length), which name live slices with their true lengths.
-    unsafe { call(20, [as_arg(fd.0), const_pointer(vectors.as_ptr()), 2, 0, 0, 0]) }
+/// Writes three slices in one call; says how many bytes of them were written, from the first on.
+pub(super) fn write_all_of(fd: &Fd, parts: &[&[u8]; 3]) -> Result<usize> {
+    let vectors = parts.map(|part| [const_pointer(part.as_ptr()), part.len()]);
+    // SAFETY: the kernel reads three iovecs (pointer, length), which name live slices with their true lengths.
+    unsafe { call(20, [as_arg(fd.0), const_pointer(vectors.as_ptr()), vectors.len(), 0, 0, 0]) }
 }
 
 /// Waits until the file's content is on the disk.

@@ -4,12 +4,14 @@
 //! waits for no thread. Unlike on x86-64 Linux, a hook that holds does not notice that nobody reads its output any
 //! more: the daemon, which watches the agent, ends the connection.
 
+mod ancestry;
 mod door;
 mod launch;
 #[cfg_attr(unix, path = "sys_unix.rs")]
 #[cfg_attr(windows, path = "sys_windows.rs")]
 mod sys;
 
+pub(crate) use ancestry::ancestry;
 pub(crate) use door::Door;
 pub(crate) use launch::start_daemon;
 pub(crate) use sys::{boot_id, boot_now_ns};
@@ -24,11 +26,14 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use watchkeeper_frame::{Head, Place, event::EventClass, spool::Spool};
+use watchkeeper_frame::{
+    Place,
+    spool::{Spool, Spooled},
+};
 
 use crate::{
     args::Instance,
-    flow::{Input, InputEnd},
+    flow::{Input, InputEnd, Leaving},
 };
 
 /// Size of one read from standard input or the daemon.
@@ -107,17 +112,12 @@ pub(crate) fn note(text: &[u8]) {
     drop(std::io::stderr().write_all(text));
 }
 
-/// Leaves the frame for a later daemon. Silent when it cannot: the daemon notices the gap.
-pub(crate) fn spool(
-    instance: &Instance<'_>,
-    _head: &Head,
-    _class: EventClass,
-    frame: &[u8],
-    _scratch: &mut [u8],
-) {
+/// Leaves the event for a later daemon. Silent when it cannot: the daemon notices the gap.
+pub(crate) fn spool(instance: &Instance<'_>, event: &Leaving<'_>, _scratch: &mut [u8], _deadline_ns: u64) {
     sys::ignore_file_too_large();
-    if let Some(place) = place(instance) {
-        drop(Spool::at(place.spool()).write(frame));
+    let Some(place) = place(instance) else { return };
+    if let Ok(Spooled::Written { file, .. }) = Spool::at(place.spool()).write(event.frame, event.ancestry) {
+        drop(file.sync_data());
     }
 }
 

@@ -98,7 +98,10 @@ fn a_full_spool_gives_up_its_oldest_ordinary_event() {
         assert!(path(100 * round + 150, EventClass::Ordinary).exists() && path(0, EventClass::Ends).exists());
         let listing = spooled.drain_order(0).unwrap();
         assert_eq!(listing.files.len(), SPOOL_MAX_FILES);
-        assert_eq!(Spool::read(listing.files.last().unwrap()).unwrap().view().unwrap().event, b"Stop");
+        assert_eq!(
+            Spool::read(listing.files.last().unwrap()).unwrap().request.view().unwrap().event,
+            b"Stop"
+        );
         assert_eq!(spooled.take_dropped().unwrap(), 1);
     }
 }

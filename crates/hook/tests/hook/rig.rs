@@ -17,7 +17,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use watchkeeper_frame::{Flags, Place, Reply, Request, RequestDecoder, spool::Spool};
+use watchkeeper_frame::{
+    Flags, Place, Reply, Request, RequestDecoder,
+    spool::{Event, Spool},
+};
 
 /// Far above the hook's own 250 ms, so that a loaded machine does not fail a test, and far below "for ever".
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
@@ -105,6 +108,11 @@ impl Home {
     }
 
     pub(crate) fn spooled(&self) -> Vec<Request> {
+        self.spooled_events().into_iter().map(|event| event.request).collect()
+    }
+
+    /// With what they say about the hooks' ancestors.
+    pub(crate) fn spooled_events(&self) -> Vec<Event> {
         let listing = Spool::at(self.place().spool()).drain_order(0).unwrap();
         assert_eq!(listing.foreign, 0);
         listing.files.iter().map(|path| Spool::read(path).unwrap()).collect()

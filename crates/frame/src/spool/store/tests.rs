@@ -36,8 +36,12 @@ fn frame(boot: u32, started_boot_ns: u64, wall_ms: i64, event: &str) -> Vec<u8> 
 }
 
 fn written(spool: &Spool, frame: &[u8]) -> PathBuf {
-    match spool.write(frame).unwrap() {
-        Spooled::Written(path) => path,
+    written_with(spool, frame, b"")
+}
+
+fn written_with(spool: &Spool, frame: &[u8], ancestry: &[u8]) -> PathBuf {
+    match spool.write(frame, ancestry).unwrap() {
+        Spooled::Written { path, .. } => path,
         Spooled::Dropped => panic!("dropped"),
     }
 }
@@ -47,14 +51,20 @@ fn what_is_written_is_read() {
     let scratch = Scratch::new("read");
     let spool = scratch.spool();
     for seed in 0..20 {
-        let frame = Generator::new(seed).frame();
-        let path = written(&spool, &frame);
-        assert_eq!(Spool::read(&path).unwrap().as_frame(), frame, "seed {seed}");
+        let mut random = Generator::new(seed);
+        let frame = random.frame();
+        // Without a block as earlier hooks wrote it, and with one, whatever it says.
+        let ancestry = if seed % 2 == 0 { Vec::new() } else { random.bytes(300) };
+        let path = written_with(&spool, &frame, &ancestry);
+        let event = Spool::read(&path).unwrap();
+        assert_eq!((event.request.as_frame(), event.ancestry), (frame.as_slice(), ancestry), "seed {seed}");
+        let name = SpoolName::parse(path.file_name().unwrap().as_encoded_bytes()).unwrap();
+        assert_eq!(u64::from(name.file_bytes), fs::metadata(&path).unwrap().len());
         Spool::remove(&path).unwrap();
         Spool::remove(&path).unwrap();
     }
     assert_eq!(spool.drain_order(1).unwrap(), Listing::default());
-    assert!(spool.write(b"no frame").is_err());
+    assert!(spool.write(b"no frame", b"").is_err());
 }
 
 #[test]
@@ -99,7 +109,7 @@ fn torn_and_rotten_files_are_set_aside() {
     let resealed = |bytes: &mut Vec<u8>, at: usize, to: u8| {
         bytes.truncate(bytes.len() - TRAILER_BYTES);
         bytes[at] = to;
-        let trailer = trailer(bytes);
+        let trailer = trailer(bytes, b"");
         bytes.extend_from_slice(&trailer);
     };
     check(&|_| {}, None);
@@ -154,7 +164,7 @@ fn a_full_spool_gives_up_the_oldest_ordinary_event_and_counts() {
     assert!(!seen.contains(&10) && !seen.contains(&20) && seen.contains(&0));
     assert_eq!(seen.len(), SPOOL_MAX_FILES);
     written(&spool, &frame(1, late - 1, 5, "Stop"));
-    assert_eq!(spool.write(&frame(1, late, 5, "PreToolUse")).unwrap(), Spooled::Dropped);
+    assert!(matches!(spool.write(&frame(1, late, 5, "PreToolUse"), b"").unwrap(), Spooled::Dropped));
     written(&spool, &frame(1, late, 5, "SessionStart"));
     let seen = started(&spool.drain_order(0).unwrap());
     assert!(!seen.contains(&(late - 2)) && !seen.contains(&0) && seen.contains(&late));
