@@ -1,5 +1,8 @@
 //! Starts the daemon of an instance in the background and waits until it listens. Knows nothing of what it does then.
 
+#[cfg_attr(target_os = "linux", path = "launch/replace.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "launch/no_replace.rs")]
+mod replace;
 #[cfg_attr(unix, path = "launch/unix.rs")]
 #[cfg_attr(not(unix), path = "launch/portable.rs")]
 mod system;
@@ -19,10 +22,11 @@ use watchkeeper_frame::place::user_home;
 
 use crate::{complaint::Complaint, instance::Instance};
 
+pub(crate) use replace::{Replaced, replace};
 pub(crate) use system::{create_private, detach};
 
 /// How long a daemon may take until it listens: it replays its journal first.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const READY_WITHIN: Duration = Duration::from_secs(30);
 /// What a daemon says before it has a log, and when it cannot come up. Begun anew at each start.
 const START_LOG: &str = "daemon-start.log";
 /// How much of it a complaint repeats.

@@ -28,6 +28,7 @@ use crate::{
     dispatcher::{Ack, Dispatcher},
     event::{Answer, ApiCall},
     intake, resolve,
+    succession::RESTART,
 };
 
 /// Holds at once; a further one is refused.
@@ -35,7 +36,7 @@ const HOLDS_MAX: usize = 256;
 /// Longest text that a client gives for an owner, a reason or a title, in characters; the rest is cut.
 const TEXT_CHARS: usize = 500;
 /// What this daemon can do beyond the first version of the interface.
-const CAPABILITIES: [(&str, u32); 2] = [("events", 1), ("holds", 1)];
+const CAPABILITIES: [(&str, u32); 3] = [("events", 1), ("holds", 1), (RESTART, 1)];
 
 type Answered = Result<Answer, Failure>;
 
@@ -128,7 +129,11 @@ impl Dispatcher {
         let initialized = Initialized {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            capabilities: CAPABILITIES.iter().map(|(name, v)| ((*name).to_owned(), *v)).collect(),
+            capabilities: CAPABILITIES
+                .iter()
+                .filter(|(name, _)| *name != RESTART || self.can_restart())
+                .map(|(name, v)| ((*name).to_owned(), *v))
+                .collect(),
             scope,
         };
         let mut answer = value(&initialized)?;
@@ -445,6 +450,11 @@ impl Dispatcher {
             Some(pid) => match resolve::declared(pid, caller) {
                 resolve::Resolution::Found(process) | resolve::Resolution::FoundAbove { process, .. } => {
                     Some(process)
+                }
+                resolve::Resolution::Gone(_) => {
+                    let failure = Failure::new(ErrorCode::Refused, format!("process {pid} has ended"));
+                    _ = reply.send(Err(failure)); // the caller may have left
+                    return;
                 }
                 resolve::Resolution::NotFound { why } => {
                     let failure =

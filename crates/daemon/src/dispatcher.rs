@@ -79,6 +79,8 @@ pub(crate) enum Ack {
     Spooled {
         path: PathBuf,
     },
+    /// Whoever goes on when the row is stored, and also when it cannot be.
+    Stored(oneshot::Sender<()>),
 }
 
 impl std::fmt::Debug for Ack {
@@ -87,6 +89,7 @@ impl std::fmt::Debug for Ack {
             Self::Hook { .. } => "Hook",
             Self::Api { .. } => "Api",
             Self::Spooled { .. } => "Spooled",
+            Self::Stored(_) => "Stored",
         })
     }
 }
@@ -219,6 +222,10 @@ impl Dispatcher {
             Event::ObserverLeft => self.observe(false),
             Event::Committed(committed) => self.committed(&committed),
             Event::Observed(body) => _ = self.apply(body),
+            Event::SleepBegan { stored } => {
+                _ = self.apply(InputBody::SleepBegan);
+                self.acknowledge(Ack::Stored(stored));
+            }
             Event::ProcessExited(process) => self.process_exited(process),
             Event::FilesTouched(paths) => self.files_touched(&paths, sources),
             Event::DeadlineReached => self.deadlines_reached(),
@@ -382,6 +389,7 @@ impl Dispatcher {
                 _ = reply.send(Err(failure)); // the caller may have left
             }
             Ack::Spooled { path } => _ = self.spooled.remove(&path), // the file stays
+            Ack::Stored(waiting) => _ = waiting.send(()),            // it may wait no longer
         }
     }
 
@@ -395,6 +403,7 @@ impl Dispatcher {
                 }
             }
             Ack::Api { reply, answer } => _ = reply.send(answer(self)), // the caller may have left
+            Ack::Stored(waiting) => _ = waiting.send(()),               // it may wait no longer
             Ack::Spooled { path } => {
                 self.spooled.remove(&path);
                 if let Err(error) = watchkeeper_frame::spool::Spool::remove(&path) {

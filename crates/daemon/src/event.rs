@@ -36,6 +36,10 @@ pub(crate) enum Event {
     Committed(Committed),
     /// The reader of another part has something for the core (power, displays, hold reports).
     Observed(InputBody),
+    /// The machine is about to sleep and waits until its row is stored, or cannot be.
+    SleepBegan {
+        stored: oneshot::Sender<()>,
+    },
     ProcessExited(watchkeeper_core::ProcessRef),
     FilesTouched(BTreeSet<std::path::PathBuf>),
     /// The core's next deadline was reached.

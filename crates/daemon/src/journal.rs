@@ -301,8 +301,12 @@ fn delivery_of(body: &InputBody) -> Option<DeliveryId> {
     Some(signal.delivery)
 }
 
-/// Starts and ends are synced before they are acknowledged; everything else within a second.
+/// Starts and ends are synced before they are acknowledged, and so is what a sleep of the machine waits for; everything else
+/// within a second.
 fn urgency(body: &InputBody) -> Urgency {
+    if matches!(body, InputBody::SleepBegan) {
+        return Urgency::SyncFirst;
+    }
     let InputBody::Signal { signal, .. } = body else { return Urgency::Normal };
     let from_hook = matches!(signal.source, Source::Hook | Source::Spool);
     let starts_or_ends =

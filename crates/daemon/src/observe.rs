@@ -1,10 +1,19 @@
 //! The actor that sees what happens to the machine: lid, displays, mains, battery, sleep and resume.
 
-use tokio::sync::mpsc;
+use std::time::Duration;
+
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 use watchkeeper_core::InputBody;
 use watchkeeper_os::power::observe::{Change, Observer};
 
 use crate::event::Event;
+
+/// So long a sleep of the machine waits for its row in the journal; then it goes on, and the row is stored at the resume.
+/// Below logind's own limit for whoever delays a sleep (`InhibitDelayMaxSec`, 5 s by default).
+const SLEEP_ROW_WITHIN: Duration = Duration::from_secs(3);
 
 /// Runs until the daemon is gone. Costs nothing while nothing changes.
 pub(crate) async fn run(events: mpsc::Sender<Event>) {
@@ -14,22 +23,32 @@ pub(crate) async fn run(events: mpsc::Sender<Event>) {
             change = observer.next() => change,
             () = events.closed() => return,
         };
-        let about_to_sleep = matches!(change, Change::SleepBegan);
-        if events.send(Event::Observed(input(change))).await.is_err() {
+        let (event, stored) = event(change);
+        if events.send(event).await.is_err() {
             return;
         }
-        if about_to_sleep {
+        if let Some(stored) = stored {
+            match timeout(SLEEP_ROW_WITHIN, stored).await {
+                // An end of the daemon lets the machine sleep, too.
+                Ok(Ok(()) | Err(_)) => {}
+                Err(_) => tracing::warn!("the machine sleeps before the journal could say so"),
+            }
             observer.ready_to_sleep();
         }
     }
 }
 
-fn input(change: Change) -> InputBody {
-    match change {
+/// The event for a change, and for the begin of a sleep what it waits for.
+fn event(change: Change) -> (Event, Option<oneshot::Receiver<()>>) {
+    let body = match change {
         Change::Lid { closed } => InputBody::Lid { state: closed },
         Change::Displays { external_on } => InputBody::Displays { external_on },
         Change::Power { on_battery, percent } => InputBody::Power { on_battery, percent },
-        Change::SleepBegan => InputBody::SleepBegan,
+        Change::SleepBegan => {
+            let (stored, waiting) = oneshot::channel();
+            return (Event::SleepBegan { stored }, Some(waiting));
+        }
         Change::SleepEnded { slept } => InputBody::SleepEnded { slept },
-    }
+    };
+    (Event::Observed(body), None)
 }

@@ -21,6 +21,8 @@ use crate::dispatcher::Dispatcher;
 /// Locks of a predecessor are let go when the state is not rebuilt within this: nobody then knows whether they are wanted.
 const REBUILT_WITHIN: Duration = Duration::from_secs(30);
 
+/// The capability of becoming one's own successor.
+pub(crate) const RESTART: &str = "restart";
 /// With this option, and the text that follows it, a program is started that is to take over locks.
 pub const HANDED_OPTION: &str = "--handed";
 /// With this option, and the path of a datagram socket, a program is started whose readiness somebody waits for.
@@ -125,9 +127,14 @@ fn take(handed: &Mutex<HandOver>) -> Vec<Held> {
 }
 
 impl Dispatcher {
+    /// Whether this process can become another program that takes over.
+    pub(crate) const fn can_restart(&self) -> bool {
+        self.succeeds && HANDS_OVER
+    }
+
     /// The daemon ends as one that has a successor.
     pub(crate) fn restart(&mut self, params: &RestartParams) -> Result<Restarting, Failure> {
-        if !self.succeeds || !HANDS_OVER {
+        if !self.can_restart() {
             let why = "this daemon cannot hand over what it holds to another program";
             return Err(Failure::new(ErrorCode::Refused, why).with_hint("Stop it and start it again."));
         }

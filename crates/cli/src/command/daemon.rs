@@ -20,7 +20,7 @@ use crate::{
     complaint::Complaint,
     exit,
     instance::Instance,
-    launch,
+    launch::{self, Replaced},
     output::{Age, age, plain, style},
 };
 
@@ -178,10 +178,41 @@ fn stop(app: &App) -> Result<Option<Left>, Complaint> {
     }
 }
 
+/// Replaces it in place, so that the machine is kept awake all the while; stops and starts it where that cannot be.
 fn restart(app: &App) -> Outcome {
-    stop(app)?;
-    launch::launch(&app.instance).map_err(|error| error.complaint(&app.instance))?;
+    let replaced = match app.dial() {
+        Ok(client) => {
+            let replaced = launch::replace(client, &app.instance);
+            replaced.map_err(|error| Complaint::new("cannot restart the daemon").caused_by(&error))?
+        }
+        Err(error) if error.is_unreachable() => Replaced::Impossible,
+        Err(error) => return Err(Complaint::client("cannot restart the daemon", &error)),
+    };
+    match replaced {
+        Replaced::Ready => {}
+        Replaced::Impossible => {
+            stop(app)?;
+            launch::launch(&app.instance).map_err(|error| error.complaint(&app.instance))?;
+        }
+        // Started anew it says why, if it cannot come up.
+        Replaced::Ended => {
+            launch::launch(&app.instance).map_err(|error| error.complaint(&app.instance))?;
+        }
+        Replaced::NotReady => {
+            return Err(Complaint::new("the daemon does not come up again")
+                .because(format!("it does not listen after {} s", launch::READY_WITHIN.as_secs()))
+                .todo(format!("Look at its log in {}.", app.instance.place.state.display())));
+        }
+    }
     let status = app.ask::<GetDaemonStatus>("cannot describe the daemon", &Nothing {})?;
-    app.answer(&document(&status), |_| format!("the daemon runs (pid {})\n", status.pid))?;
+    let failed = status.counters.contains_key("restart.failed");
+    app.answer(&document(&status), |_| {
+        let note = if failed {
+            "; its successor could not be started, so it went on as the program that it was: see its log"
+        } else {
+            ""
+        };
+        format!("the daemon runs (pid {}{note})\n", status.pid)
+    })?;
     Ok(exit::SUCCESS)
 }

@@ -1,6 +1,9 @@
 use std::time::{Duration, Instant};
 
-use crate::rig::{BOTH, Holder, Rig};
+use crate::{
+    holder::Holder,
+    rig::{BOTH, Rig},
+};
 
 #[test]
 fn the_hold_is_gone_within_a_second_of_sigkill() {

@@ -1,6 +1,9 @@
 use std::time::Instant;
 
-use crate::rig::{BOTH, Holder, Rig};
+use crate::{
+    holder::Holder,
+    rig::{BOTH, NO_SLEEPS, Rig},
+};
 
 #[test]
 fn both_locks_are_listed_with_our_pid_until_released() {
@@ -22,27 +25,12 @@ fn a_shut_lid_suspends_only_after_the_release() {
     let rig = Rig::take();
     let mut holder = Holder::start(&["idle", "handle-lid-switch"]);
     holder.line("held");
-    rig.turn("SetLid", Some("true"));
-    // logind has handled the lid once its property says so.
-    let closed = [
-        "get-property",
-        "org.freedesktop.login1",
-        "/org/freedesktop/login1",
-        "org.freedesktop.login1.Manager",
-        "LidClosed",
-    ];
-    while crate::rig::run(std::process::Command::new("busctl").args(closed)) != "b true\n" {}
+    rig.shut_lid();
     holder.say("verify");
     holder.line("verified [idle handle-lid-switch]");
-    assert_eq!(rig.sleeps(), "as 0\n");
+    assert_eq!(rig.sleeps(), NO_SLEEPS);
 
     holder.say("release");
-    let begun = Instant::now();
-    while rig.sleeps() == "as 0\n" {
-        assert!(
-            begun.elapsed() < crate::rig::PATIENCE,
-            "the lid is shut, nobody holds, and the machine is awake"
-        );
-    }
-    rig.turn("SetLid", Some("false"));
+    holder.line("released []");
+    rig.sleep_by_lid();
 }

@@ -1,4 +1,7 @@
-use crate::rig::{BOTH, Holder, Rig};
+use crate::{
+    holder::Holder,
+    rig::{BOTH, Rig},
+};
 
 #[test]
 fn locks_that_a_crashed_logind_lost_are_taken_again() {

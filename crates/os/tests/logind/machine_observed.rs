@@ -4,7 +4,10 @@ use tokio::{runtime, time::timeout};
 use watchkeeper_core::input::Known;
 use watchkeeper_os::power::observe::{Change, Observer};
 
-use crate::rig::{PATIENCE, Rig, run};
+use crate::{
+    holder::Holder,
+    rig::{NO_SLEEPS, PATIENCE, Rig, run},
+};
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
@@ -36,11 +39,11 @@ fn lid_mains_and_battery_are_told() {
         told(&observer, "an open lid", |c| *c == Change::Lid { closed: Known::Is(false) }).await;
         // The lid lock is not ours here: hold it, so that the shut lid suspends nothing.
         let _holder = {
-            let holder = crate::rig::Holder::start(&["handle-lid-switch"]);
+            let holder = Holder::start(&["handle-lid-switch"]);
             holder.line("held [handle-lid-switch]");
             holder
         };
-        rig.turn("SetLid", Some("true"));
+        rig.shut_lid();
         told(&observer, "a shut lid", |c| *c == Change::Lid { closed: Known::Is(true) }).await;
         rig.turn("SetAC", Some("false"));
         told(&observer, "battery", |c| matches!(c, Change::Power { on_battery: Known::Is(true), .. })).await;
@@ -48,7 +51,8 @@ fn lid_mains_and_battery_are_told() {
         let low = |c: &Change| *c == Change::Power { on_battery: Known::Is(true), percent: Known::Is(12) };
         told(&observer, "12 %", low).await;
         assert_eq!(observer.seen().lid_closed, Known::Is(true));
-        rig.turn("SetLid", Some("false"));
+        // Before the holder ends.
+        rig.open_lid();
         told(&observer, "an open lid", |c| *c == Change::Lid { closed: Known::Is(false) }).await;
         rig.turn("SetAC", Some("true"));
         told(&observer, "mains", |c| matches!(c, Change::Power { on_battery: Known::Is(false), .. })).await;
@@ -76,7 +80,7 @@ fn a_sleep_waits_for_us_and_is_told_with_its_end() {
             rig.turn("ResetSleeps", None);
             suspend();
             told(&observer, "the begin of a sleep", |c| *c == Change::SleepBegan).await;
-            assert_eq!(rig.sleeps(), "as 0\n", "sleep {turn} did not wait for us");
+            assert_eq!(rig.sleeps(), NO_SLEEPS, "sleep {turn} did not wait for us");
             observer.ready_to_sleep();
             let ended = told(&observer, "its end", |c| matches!(c, Change::SleepEnded { .. })).await;
             assert!(matches!(ended, Change::SleepEnded { slept } if slept < PATIENCE), "{ended:?}");

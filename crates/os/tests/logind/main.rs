@@ -5,6 +5,7 @@ mod bus_lost;
 mod gone_after_kill;
 mod handed_over;
 mod held_and_released;
+mod holder;
 mod logind_restarted;
 mod machine_observed;
 mod refused_user;

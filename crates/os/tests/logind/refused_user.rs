@@ -1,4 +1,7 @@
-use crate::rig::{BOTH, Holder, Rig};
+use crate::{
+    holder::Holder,
+    rig::{BOTH, Rig},
+};
 
 #[test]
 fn a_user_without_a_session_gets_idle_and_is_told_what_the_lid_lock_needs() {

@@ -1,14 +1,8 @@
-//! The rig, an observer of logind's own list that is not our code (`busctl`), and the holder program.
+//! The rig, and an observer of logind's own list that is not our code (`busctl`).
 
 use std::{
-    fs,
-    io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Stdio},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        mpsc::{self, Receiver},
-    },
+    process::Command,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -32,9 +26,32 @@ impl Rig {
             );
         }
         let rig = Self { _turn: turn };
-        rig.turn("SetLid", Some("false"));
+        rig.open_lid();
         rig.turn("ResetSleeps", None);
         rig
+    }
+
+    /// Shuts the lid; logind has handled that when this returns.
+    pub(crate) fn shut_lid(&self) {
+        self.turn("SetLid", Some("true"));
+        wait_logind("LidClosed", "b true\n");
+    }
+
+    /// Opens the lid. When this returns logind knows it and has ended every sleep that the shut lid caused, so that nothing
+    /// of it reaches whoever has the next turn.
+    pub(crate) fn open_lid(&self) {
+        self.turn("SetLid", Some("false"));
+        wait_logind("LidClosed", "b false\n");
+        wait_logind("PreparingForSleep", "b false\n");
+    }
+
+    /// The lid is shut and nobody holds it any more: waits for the sleep that logind owes, then opens the lid.
+    pub(crate) fn sleep_by_lid(&self) {
+        let begun = Instant::now();
+        while self.sleeps() == NO_SLEEPS {
+            assert!(begun.elapsed() < PATIENCE, "the lid is shut, nobody holds, and the machine is awake");
+        }
+        self.open_lid();
     }
 
     pub(crate) fn turn(&self, knob: &str, value: Option<&str>) -> String {
@@ -45,32 +62,9 @@ impl Rig {
         self.turn("Sleeps", None)
     }
 
-    /// Kinds that logind lists under this pid, with their modes.
+    /// As [`listed`].
     pub(crate) fn listed(&self, pid: u32) -> Vec<String> {
-        let text = run(Command::new("busctl").args([
-            "--json=short",
-            "call",
-            "org.freedesktop.login1",
-            "/org/freedesktop/login1",
-            "org.freedesktop.login1.Manager",
-            "ListInhibitors",
-        ]));
-        let reply: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let rows = reply["data"][0].as_array().unwrap();
-        let mut kinds: Vec<String> = rows
-            .iter()
-            .filter(|row| row[5] == pid)
-            .map(|row| {
-                format!(
-                    "{} {} {}",
-                    row[1].as_str().unwrap(),
-                    row[0].as_str().unwrap(),
-                    row[3].as_str().unwrap()
-                )
-            })
-            .collect();
-        kinds.sort();
-        kinds
+        listed(pid)
     }
 
     /// How long it took until logind listed exactly this; looked at without pause.
@@ -87,6 +81,51 @@ impl Rig {
     }
 }
 
+/// Kinds that logind lists under this pid, with their modes.
+pub(crate) fn listed(pid: u32) -> Vec<String> {
+    let text = run(Command::new("busctl").args([
+        "--json=short",
+        "call",
+        "org.freedesktop.login1",
+        "/org/freedesktop/login1",
+        "org.freedesktop.login1.Manager",
+        "ListInhibitors",
+    ]));
+    let reply: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let rows = reply["data"][0].as_array().unwrap();
+    let mut kinds: Vec<String> = rows
+        .iter()
+        .filter(|row| row[5] == pid)
+        .map(|row| {
+            format!("{} {} {}", row[1].as_str().unwrap(), row[0].as_str().unwrap(), row[3].as_str().unwrap())
+        })
+        .collect();
+    kinds.sort();
+    kinds
+}
+
+/// Waits until a property of logind's manager reads so.
+#[track_caller]
+fn wait_logind(property: &str, expected: &str) {
+    let begun = Instant::now();
+    loop {
+        let value = run(Command::new("busctl").args([
+            "get-property",
+            "org.freedesktop.login1",
+            "/org/freedesktop/login1",
+            "org.freedesktop.login1.Manager",
+            property,
+        ]));
+        if value == expected {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "logind's {property} is {value}, not {expected}");
+    }
+}
+
+/// What [`Rig::sleeps`] says before the first sleep.
+pub(crate) const NO_SLEEPS: &str = "as 0\n";
+
 pub(crate) const BOTH: [&str; 2] = ["Watchkeeper handle-lid-switch block", "Watchkeeper idle block"];
 
 #[track_caller]
@@ -94,74 +133,4 @@ pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
-}
-
-/// The holder program at work. Killed on drop.
-pub(crate) struct Holder {
-    pub(crate) child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
-}
-
-impl Holder {
-    pub(crate) fn start(kinds: &[&str]) -> Self {
-        Self::spawn(Command::new(env!("CARGO_BIN_EXE_wk-os-holder")).args(kinds))
-    }
-
-    /// As a user of the rig, from a copy that this user can reach.
-    pub(crate) fn start_as(user: &str, kinds: &[&str]) -> Self {
-        let copy: PathBuf = Path::new(&std::env::var_os("RIG_RUN").unwrap()).join("wk-os-holder");
-        fs::copy(env!("CARGO_BIN_EXE_wk-os-holder"), &copy).unwrap();
-        Self::spawn(
-            Command::new("setpriv")
-                .args([&format!("--reuid={user}"), "--clear-groups", "--"])
-                .arg(copy)
-                .args(kinds),
-        )
-    }
-
-    fn spawn(command: &mut Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (send, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let stdin = child.stdin.take();
-        Self { child, stdin, lines }
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub(crate) fn say(&mut self, word: &str) {
-        writeln!(self.stdin.as_mut().unwrap(), "{word}").unwrap();
-    }
-
-    /// The next line that starts so; others are passed over.
-    #[track_caller]
-    pub(crate) fn line(&self, start: &str) -> String {
-        let until = Instant::now() + PATIENCE;
-        let mut seen = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            if line.starts_with(start) {
-                return line;
-            }
-            seen.push(line);
-        }
-        panic!("the holder did not say '{start}...', but {seen:?}");
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        // It may have exited already.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
 }
