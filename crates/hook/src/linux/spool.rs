@@ -1,5 +1,9 @@
 //! The spool's writing side without an allocator; `watchkeeper_frame::spool::store` is its twin with one, and reads
 //! what is written here.
+//!
+//! A busy disk makes each of its calls wait, and none of them can be interrupted. So a child does the work: we wait for its
+//! end, but not beyond our own time, and it goes on without us, in a session of its own, so that nothing that happens to
+//! the agent or to us stops it.
 
 use watchkeeper_frame::spool::{
     Census, DROPPED_FILE, DROPPED_MAX, NAME_BYTES, Room, SpoolName, TEMPORARY_PREFIX, TRAILER_BYTES, trailer,
@@ -17,12 +21,37 @@ const EVICTIONS_MAX: usize = 4;
 const LISTING_READS_MAX: usize = 64;
 
 /// Leaves the event for a later daemon. Silent when it cannot: the daemon notices the gap.
-pub(crate) fn spool(instance: &Instance<'_>, event: &Leaving<'_>, scratch: &mut [u8], _deadline_ns: u64) {
+pub(crate) fn spool(instance: &Instance<'_>, event: &Leaving<'_>, scratch: &mut [u8], deadline_ns: u64) {
+    let Some((ours, childs)) = sys::pipe().ok() else { return without_child(instance, event, scratch) };
+    match sys::fork() {
+        Ok(None) => {
+            sys::leave_everything_but(&childs);
+            if let Some(file) = try_spool(instance, event, scratch) {
+                // Told to nobody: what the kernel has is all that can be had then.
+                _ = sys::sync_data(&file);
+            }
+            sys::exit()
+        }
+        Ok(Some(child)) => {
+            drop(childs);
+            // Its end closes the other side. Without the wait for its end it would stay a zombie where the first process of
+            // a container is no good parent.
+            if let Ok(Some(_)) = super::wait(ours.number(), sys::POLL_IN, deadline_ns) {
+                sys::reap(child);
+            }
+        }
+        Err(_) => without_child(instance, event, scratch),
+    }
+}
+
+/// There is no process or no descriptor to be had: written by us, and not synced, which could take any time.
+fn without_child(instance: &Instance<'_>, event: &Leaving<'_>, scratch: &mut [u8]) {
     // Nobody can be told: the agent must not be disturbed.
     _ = try_spool(instance, event, scratch);
 }
 
-fn try_spool(instance: &Instance<'_>, event: &Leaving<'_>, scratch: &mut [u8]) -> Option<()> {
+/// Writes the event under its name; the file is not synced yet.
+fn try_spool(instance: &Instance<'_>, event: &Leaving<'_>, scratch: &mut [u8]) -> Option<Fd> {
     // A limit on file sizes that the agent inherited to us must not end us.
     sys::ignore(sys::WriteSignal::FileTooLarge);
     let mut path = Path::new();
@@ -32,21 +61,23 @@ fn try_spool(instance: &Instance<'_>, event: &Leaving<'_>, scratch: &mut [u8]) -
     let file_bytes = event.frame.len() + event.ancestry.len() + TRAILER_BYTES;
     let name = SpoolName::new(event.head, event.class, file_bytes);
     if !make_room(&directory, &path, &name, scratch)? {
-        return count_dropped(&directory);
+        count_dropped(&directory)?;
+        return None;
     }
     let written = name.write();
     let (mut temporary, mut last) = (Path::new(), Path::new());
     temporary.push(TEMPORARY_PREFIX.as_bytes());
     temporary.push(delivery_digits(&written));
     last.push(&written);
-    if write_and_rename(&directory, &temporary, &last, event).is_none() {
+    let file = write_and_rename(&directory, &temporary, &last, event);
+    if file.is_none() {
         // Best effort: a file that stays is swept by its age.
         _ = sys::unlink(&directory, &temporary.c());
     }
-    Some(())
+    file
 }
 
-fn write_and_rename(directory: &Fd, temporary: &Path, last: &Path, event: &Leaving<'_>) -> Option<()> {
+fn write_and_rename(directory: &Fd, temporary: &Path, last: &Path, event: &Leaving<'_>) -> Option<Fd> {
     let file = sys::open(Some(directory), &temporary.c(), Open::CreateNew).ok()?;
     let trailer = trailer(event.frame, event.ancestry);
     let mut parts = [event.frame, event.ancestry, &trailer[..]];
@@ -65,7 +96,7 @@ fn write_and_rename(directory: &Fd, temporary: &Path, last: &Path, event: &Leavi
         }
     }
     sys::rename(directory, &temporary.c(), &last.c()).ok()?;
-    sys::sync_data(&file).ok()
+    Some(file)
 }
 
 /// Opens the directory, making what is missing of its path, for the owner only.

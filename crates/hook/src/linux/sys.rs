@@ -317,6 +317,45 @@ pub(super) fn ignore(signal: WriteSignal) {
     _ = unsafe { call(13, [signal as usize, const_pointer(action.as_ptr()), 0, size_of::<u64>(), 0, 0]) };
 }
 
+/// A pipe: the side to read, and the side whose last closing the other one notices.
+pub(super) fn pipe() -> Result<(Fd, Fd)> {
+    let mut ends = [0i32; 2];
+    // SAFETY: the kernel writes two descriptors to `ends`.
+    unsafe { call(293, [pointer(ends.as_mut_ptr()), O_CLOEXEC, 0, 0, 0, 0]) }?;
+    let [read, write] = ends;
+    Ok((Fd(read), Fd(write)))
+}
+
+/// A number by which to wait for a child.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Child(usize);
+
+/// Makes a copy of this process, with a copy of its memory; `None` in the copy.
+pub(super) fn fork() -> Result<Option<Child>> {
+    // SAFETY: this process has one thread, so the copy finds everything as it is, and nothing is shared but descriptors.
+    unsafe { call(57, [0; 6]) }.map(|child| (child != 0).then_some(Child(child)))
+}
+
+/// Waits for a child that is about to end.
+pub(super) fn reap(Child(child): Child) {
+    // SAFETY: no status is asked for. It fails where the agent made us ignore the ends of children: then it is gone.
+    _ = unsafe { call(61, [child, 0, 0, 0, 0, 0]) };
+}
+
+/// For a copy that outlives its original: a session of its own, and no descriptor for which the agent could wait. What is
+/// kept moves to the number of standard input.
+pub(super) fn leave_everything_but(kept: &Fd) {
+    // SAFETY: these calls touch no memory; descriptors that others still have in hand here are not used again. Failures
+    // leave a descriptor open for a while longer. Kernels before 5.9 do not know the last call.
+    unsafe {
+        _ = call(112, [0; 6]);
+        _ = call(33, [as_arg(kept.0), 0, 0, 0, 0, 0]);
+        _ = call(3, [1, 0, 0, 0, 0, 0]);
+        _ = call(3, [2, 0, 0, 0, 0, 0]);
+        _ = call(436, [3, u32::MAX as usize, 0, 0, 0, 0]);
+    }
+}
+
 /// Starts a copy of this process that becomes the program at `path`, in a session of its own, with nothing of ours but
 /// `arguments` and `environment`.
 pub(super) fn start_detached(path: &CPath<'_>, arguments: &CList<'_>, environment: &CList<'_>) -> Result<()> {

@@ -113,12 +113,15 @@ pub(crate) fn note(text: &[u8]) {
 }
 
 /// Leaves the event for a later daemon. Silent when it cannot: the daemon notices the gap.
-pub(crate) fn spool(instance: &Instance<'_>, event: &Leaving<'_>, _scratch: &mut [u8], _deadline_ns: u64) {
+pub(crate) fn spool(instance: &Instance<'_>, event: &Leaving<'_>, _scratch: &mut [u8], deadline_ns: u64) {
     sys::ignore_file_too_large();
     let Some(place) = place(instance) else { return };
-    if let Ok(Spooled::Written { file, .. }) = Spool::at(place.spool()).write(event.frame, event.ancestry) {
-        drop(file.sync_data());
-    }
+    let spool = Spool::at(place.spool());
+    let write = || match spool.write(event.frame, event.ancestry) {
+        Ok(Spooled::Written { file, .. }) => Some(file),
+        Ok(Spooled::Dropped) | Err(_) => None,
+    };
+    sys::keep(write, deadline_ns);
 }
 
 /// The directories of the instance; `None` when the system does not name this user's.

@@ -1,9 +1,14 @@
-//! What the standard library lacks on Unix: the clock that runs through sleep, the boot's name, a session of one's own.
-#![expect(unsafe_code, reason = "three calls of the C library, which is linked anyway")]
+//! What the standard library lacks on Unix: the clock that runs through sleep, the boot's name, a session of one's own, a
+//! copy of the process.
+#![expect(unsafe_code, reason = "a few calls of the C library, which is linked anyway")]
 
 use std::{
-    io,
-    os::unix::{net::UnixStream, process::CommandExt as _},
+    fs::File,
+    io::{self, Read as _},
+    os::{
+        fd::AsRawFd as _,
+        unix::{net::UnixStream, process::CommandExt as _},
+    },
     process::Command,
 };
 
@@ -19,7 +24,15 @@ unsafe extern "C" {
     fn clock_gettime(clock: i32, out: *mut Timespec) -> i32;
     safe fn setsid() -> i32;
     fn signal(number: i32, action: usize) -> usize;
+    fn fork() -> i32;
+    fn close(descriptor: i32) -> i32;
+    fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
+    safe fn _exit(code: i32) -> !;
 }
+
+/// Descriptors below this are closed in the copy that goes on without us; what an agent has open beyond stays open until
+/// the file is on the disk.
+const DESCRIPTORS: i32 = 1024;
 
 /// Runs on while the machine sleeps: `CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC` of <time.h> on macOS.
 const BOOT_CLOCK: i32 = if cfg!(target_os = "macos") { 6 } else { 7 };
@@ -72,6 +85,44 @@ pub(super) fn ignore_file_too_large() {
     const SIG_IGN: usize = 1;
     // SAFETY: no handler is installed. It cannot fail with these arguments.
     unsafe { signal(SIGXFSZ, SIG_IGN) };
+}
+
+/// Writes a file and syncs it, in a copy of this process that goes on after the deadline: a busy disk makes each call wait,
+/// and none can be interrupted. Where there is no copy to be had it is written here, and not synced.
+pub(super) fn keep(write: impl FnOnce() -> Option<File>, deadline_ns: u64) {
+    let Ok((mut ours, childs)) = UnixStream::pair() else {
+        drop(write());
+        return;
+    };
+    // SAFETY: the copy has this thread alone. It uses memory, which the C library keeps usable across a fork, and files; no
+    // lock that a thread of ours could hold.
+    match unsafe { fork() } {
+        0 => {
+            setsid();
+            for descriptor in (0..DESCRIPTORS).filter(|number| *number != childs.as_raw_fd()) {
+                // SAFETY: nothing that uses one of these runs in the copy.
+                unsafe { close(descriptor) };
+            }
+            if let Some(file) = write() {
+                // Told to nobody: what the kernel has is all that can be had then.
+                drop(file.sync_data());
+            }
+            _exit(0)
+        }
+        -1 => drop(write()),
+        child => {
+            drop(childs);
+            let left = super::left(deadline_ns);
+            let ended = !left.is_zero()
+                && ours.set_read_timeout(Some(left)).is_ok()
+                && matches!(ours.read(&mut [0]), Ok(0));
+            if ended {
+                // Its end closed the other side; it must not stay a zombie where the first process is no good parent.
+                // SAFETY: no status is asked for.
+                unsafe { waitpid(child, std::ptr::null_mut(), 0) };
+            }
+        }
+    }
 }
 
 /// Connects to the daemon's socket. May block for as long as the listener's queue is full.

@@ -62,6 +62,14 @@ pub(crate) fn boot_id() -> u128 {
 /// Windows sends no signals for failed writes.
 pub(super) fn ignore_file_too_large() {}
 
+/// Writes a file, and waits until the deadline for its being on the disk. The writing itself has no bound here: a process of
+/// Windows cannot leave a copy of itself behind, and what it has not handed to the system would go with it.
+pub(super) fn keep(write: impl FnOnce() -> Option<File>, deadline_ns: u64) {
+    if let Some(file) = write() {
+        drop(super::within(deadline_ns, move || file.sync_data()));
+    }
+}
+
 /// Opens the daemon's pipe, waiting for a free instance until the deadline. A pipe of another user is refused: anybody
 /// can make a pipe of any name first.
 pub(super) fn connect(place: &Place, deadline_ns: u64) -> io::Result<File> {

@@ -38,7 +38,7 @@ fn a_spooled_event_names_its_ancestors() {
         let mut living = spawn(&mut command);
         let mut byte = [0];
         std::io::Read::read_exact(living.stdout.as_mut().unwrap(), &mut byte).unwrap();
-        let event = home.spooled_events().remove(0);
+        let event = home.one_spooled_event();
         let read = Ancestry::parse(&event.ancestry).unwrap();
         let link = fs::read_link("/proc/self/ns/pid").unwrap();
         assert_eq!(read.namespaces.pid, namespace(link.as_os_str().as_bytes()));
@@ -81,7 +81,7 @@ fn a_long_line_of_ancestors_is_cut_and_long_arguments_are_left_out() {
         command.args(["-c", &script]).arg(&hook.program).arg(&home.dir).arg("x".repeat(3000));
         command.stdin(Stdio::null());
         run(&mut command, b"");
-        let event = home.spooled_events().remove(0);
+        let event = home.one_spooled_event();
         let read = Ancestry::parse(&event.ancestry).unwrap();
         let ancestors: Vec<Ancestor<'_>> = read.ancestors().collect();
         assert_eq!(ancestors.len(), watchkeeper_frame::ancestry::ANCESTORS_MAX, "{}", hook.name);

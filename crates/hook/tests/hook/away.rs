@@ -8,7 +8,7 @@ use watchkeeper_frame::{
     spool::{Listing, SPOOL_MAX_FILES, Spool, SpoolName},
 };
 
-use crate::rig::{Home, check, each_hook, hooks, run};
+use crate::rig::{Home, check, each_hook, hooks, run, until};
 
 #[test]
 fn the_event_waits_in_the_spool() {
@@ -45,7 +45,7 @@ fn events_wait_in_order() {
         for event in ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"] {
             run(&mut home.command(hook, &["claude", event]), event.as_bytes());
         }
-        let payloads: Vec<_> = home.spooled().iter().map(|request| request.payload().to_vec()).collect();
+        let payloads: Vec<_> = home.all_spooled(4).iter().map(|request| request.payload().to_vec()).collect();
         assert_eq!(
             payloads,
             [&b"SessionStart"[..], b"UserPromptSubmit", b"PreToolUse", b"Stop"],
@@ -96,8 +96,11 @@ fn a_full_spool_gives_up_its_oldest_ordinary_event() {
         run(&mut home.command(hook, &["claude", "Stop"]), b"");
         assert!(!path(100 * round + 50, EventClass::Ordinary).exists(), "{}", hook.name);
         assert!(path(100 * round + 150, EventClass::Ordinary).exists() && path(0, EventClass::Ends).exists());
-        let listing = spooled.drain_order(0).unwrap();
-        assert_eq!(listing.files.len(), SPOOL_MAX_FILES);
+        let mut listing = Listing::default();
+        until("the event takes that place", || {
+            listing = spooled.drain_order(0).unwrap();
+            listing.files.len() == SPOOL_MAX_FILES
+        });
         assert_eq!(
             Spool::read(listing.files.last().unwrap()).unwrap().request.view().unwrap().event,
             b"Stop"
@@ -134,4 +137,58 @@ fn a_state_directory_that_cannot_be_written_loses_the_event_and_nothing_else() {
         }
         assert_eq!(fs::read(&file).unwrap(), b"mine");
     });
+}
+
+/// What a busy disk does to every call is done here by a lease: whoever opens that file waits for its holder.
+#[cfg(target_os = "linux")]
+mod blocked {
+    #![expect(unsafe_code, reason = "no lease without the C library")]
+
+    use std::{fs::File, os::fd::AsRawFd as _};
+
+    use super::*;
+
+    unsafe extern "C" {
+        fn fcntl(descriptor: i32, command: i32, argument: i32) -> i32;
+    }
+
+    /// `F_SETLEASE`, `F_SETSIG`, `F_WRLCK`, `F_UNLCK` and `SIGURG` of the kernel's headers; that signal ends nobody.
+    const SET_LEASE: i32 = 1024;
+    const SET_SIGNAL: i32 = 10;
+    const WRITE: i32 = 1;
+    const NONE: i32 = 2;
+    const URGENT: i32 = 23;
+
+    #[track_caller]
+    fn control(file: &File, command: i32, argument: i32) {
+        // SAFETY: these commands take a number and touch no memory.
+        assert_eq!(unsafe { fcntl(file.as_raw_fd(), command, argument) }, 0, "{command}");
+    }
+
+    #[test]
+    fn a_disk_that_blocks_holds_no_hook_and_loses_no_event() {
+        each_hook(Duration::ZERO, |hook| {
+            let home = Home::new();
+            let spool = home.place().spool();
+            fs::create_dir_all(&spool).unwrap();
+            for at in 0..SPOOL_MAX_FILES as u64 {
+                let head = Head { started_boot_ns: at, delivery: at.into(), ..Head::default() };
+                let name = SpoolName::new(&head, EventClass::Ordinary, 100).write();
+                fs::write(spool.join(String::from_utf8(name.to_vec()).unwrap()), "").unwrap();
+            }
+            // The oldest event has to leave, and that is counted in this file.
+            let leased = File::create(spool.join("dropped")).unwrap();
+            control(&leased, SET_SIGNAL, URGENT);
+            control(&leased, SET_LEASE, WRITE);
+            let ran = run(&mut home.command(hook, &["claude", "Stop"]), b"{}");
+            let listing = || Spool::at(&spool).drain_order(0).unwrap().files;
+            let newest = || Spool::read(listing().last().unwrap());
+            assert!(ran.elapsed < Duration::from_secs(2), "{}: it took {:?}", hook.name, ran.elapsed);
+            assert!(newest().is_err(), "{}: nothing blocked", hook.name);
+            control(&leased, SET_LEASE, NONE);
+            until("the event arrives", || newest().is_ok());
+            check(&newest().unwrap().request, "claude", "Stop", b"{}", Flags::SPOOLED);
+            assert_eq!(listing().len(), SPOOL_MAX_FILES);
+        });
+    }
 }

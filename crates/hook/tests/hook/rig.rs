@@ -111,6 +111,12 @@ impl Home {
         self.spooled_events().into_iter().map(|event| event.request).collect()
     }
 
+    /// So many events, which may come a little after their hooks have left.
+    pub(crate) fn all_spooled(&self, count: usize) -> Vec<Request> {
+        self.until_spooled(count);
+        self.spooled()
+    }
+
     /// With what they say about the hooks' ancestors.
     pub(crate) fn spooled_events(&self) -> Vec<Event> {
         let listing = Spool::at(self.place().spool()).drain_order(0).unwrap();
@@ -120,9 +126,19 @@ impl Home {
 
     /// The one event in the spool.
     pub(crate) fn one_spooled(&self) -> Request {
-        let mut all = self.spooled();
+        self.one_spooled_event().request
+    }
+
+    pub(crate) fn one_spooled_event(&self) -> Event {
+        self.until_spooled(1);
+        let mut all = self.spooled_events();
         assert_eq!(all.len(), 1);
         all.remove(0)
+    }
+
+    fn until_spooled(&self, count: usize) {
+        let spool = Spool::at(self.place().spool());
+        until("the event is in the spool", || spool.drain_order(0).unwrap().files.len() >= count);
     }
 
     pub(crate) fn command(&self, hook: &Hook, arguments: &[&str]) -> Command {
@@ -143,6 +159,15 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.dir));
+    }
+}
+
+/// Looks until something has come about; it must within the bound.
+pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !look() {
+        assert!(begun.elapsed() < BOUND, "{what}: not within {BOUND:?}");
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

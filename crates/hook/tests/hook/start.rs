@@ -101,7 +101,7 @@ fn it_is_started_detached_and_clean() {
         assert_eq!(variables["HOME"], watchkeeper_frame::place::user_home().unwrap().to_str().unwrap());
         assert_eq!(variables["DBUS_SYSTEM_BUS_ADDRESS"], "unix:path=/rig/bus");
         assert!(variables["PATH"].starts_with("/usr/local/sbin:"));
-        assert_eq!(installed.home.spooled().len(), 1);
+        assert_eq!(installed.home.all_spooled(1).len(), 1);
     });
 }
 
@@ -170,7 +170,7 @@ fn a_missing_daemon_or_a_relative_instance_is_no_trouble() {
         run(&mut command, b"{}");
         fs::remove_file(installed.home.dir.join("watchkeeper")).unwrap();
         run(&mut installed.home.command(&installed.hook, &["claude", "SessionStart"]), b"{}");
-        assert_eq!(installed.home.spooled().len(), 2, "{}", hook.name);
+        assert_eq!(installed.home.all_spooled(2).len(), 2, "{}", hook.name);
         assert!(!installed.has_started());
     });
 }
