@@ -3,7 +3,9 @@
 
 use watchkeeper_core::AgentKind;
 
-use crate::install::{ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, Wait};
+use crate::install::{
+    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, TimeoutUnit, Wait,
+};
 
 /// Every event that tells something about a session. Not MessageDisplay (one a text block, tells nothing more) and
 /// not the Worktree events (a hook there replaces git's worktree).
@@ -35,7 +37,9 @@ static SETTINGS: HooksFile = HooksFile {
     preamble: &[],
     own: false,
     strict: false,
-    off_switches: &["disableAllHooks"],
+    off_switches: &[OffSwitch::DISABLE_ALL],
+    timeout_unit: TimeoutUnit::Seconds,
+    native_shell: false,
 };
 
 static FILES: &[&dyn ConfigFile] = &[&SETTINGS];
@@ -50,7 +54,7 @@ impl Installer for ClaudeInstall {
     }
 
     fn home(&self) -> Home {
-        Home { variable: "CLAUDE_CONFIG_DIR", default: ".claude" }
+        Home { variable: "CLAUDE_CONFIG_DIR", below: "", default: ".claude" }
     }
 
     fn programs(&self) -> &'static [&'static str] {

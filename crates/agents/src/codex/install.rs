@@ -4,8 +4,8 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    CLOSING_S, ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, KeyedState, Nesting, Trust,
-    Wait, hex_digest, states,
+    CLOSING_S, ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, KeyedState, Nesting,
+    TimeoutUnit, Trust, Wait, hex_digest, states,
 };
 
 /// All events Codex has for command hooks.
@@ -33,6 +33,8 @@ static HOOKS: HooksFile = HooksFile {
     own: false,
     strict: true,
     off_switches: &[],
+    timeout_unit: TimeoutUnit::Seconds,
+    native_shell: false,
 };
 
 static CONFIG: FeatureSwitch =
@@ -50,7 +52,7 @@ impl Installer for CodexInstall {
     }
 
     fn home(&self) -> Home {
-        Home { variable: "CODEX_HOME", default: ".codex" }
+        Home { variable: "CODEX_HOME", below: "", default: ".codex" }
     }
 
     fn programs(&self) -> &'static [&'static str] {

@@ -3,7 +3,9 @@
 
 use watchkeeper_core::AgentKind;
 
-use crate::install::{ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, Wait};
+use crate::install::{
+    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, TimeoutUnit, Wait,
+};
 
 /// A failing PreToolUse hook denies the tool, so that one never fails.
 const EVENTS: &[HookEvent] = &[
@@ -30,7 +32,9 @@ static HOOKS: HooksFile = HooksFile {
     preamble: &[("version", "1")],
     own: true,
     strict: false,
-    off_switches: &["disableAllHooks"],
+    off_switches: &[OffSwitch::DISABLE_ALL],
+    timeout_unit: TimeoutUnit::Seconds,
+    native_shell: true,
 };
 
 static FILES: &[&dyn ConfigFile] = &[&HOOKS];
@@ -45,7 +49,7 @@ impl Installer for CopilotInstall {
     }
 
     fn home(&self) -> Home {
-        Home { variable: "COPILOT_HOME", default: ".copilot" }
+        Home { variable: "COPILOT_HOME", below: "", default: ".copilot" }
     }
 
     fn programs(&self) -> &'static [&'static str] {

@@ -1,6 +1,7 @@
 //! Gemini CLI.
 
 mod ancestry;
+pub mod install;
 mod payload;
 mod transcript;
 
@@ -10,6 +11,7 @@ use watchkeeper_core::{AgentKind, effect::HookAnswer};
 use crate::{
     adapter::{Adapter, Parsed, TranscriptReader},
     ancestry::AncestryRules,
+    install::Installer,
     observe::file_name,
 };
 
@@ -63,7 +65,7 @@ impl Adapter for Gemini {
         }
     }
 
-    fn installer(&self) -> Option<&'static dyn crate::install::Installer> {
-        None
+    fn installer(&self) -> Option<&'static dyn Installer> {
+        Some(&install::GeminiInstall)
     }
 }

@@ -65,26 +65,50 @@ impl Wiring {
     /// The command line for one event, ready for `shell`.
     #[must_use]
     pub fn command(&self, agent: AgentKind, event: &str, shell: Shell) -> String {
-        let mut words = vec![quote(&self.program, shell)];
-        match &self.instance {
-            Instance::Default => {}
-            Instance::Home(home) => words.extend(["--home".to_owned(), quote(home, shell)]),
-            Instance::Dirs { run, state, config } => {
-                for (option, directory) in
-                    [("--run", Some(run)), ("--state", Some(state)), ("--config", config.as_ref())]
-                {
-                    if let Some(directory) = directory {
-                        words.extend([option.to_owned(), quote(directory, shell)]);
-                    }
-                }
-            }
-        }
-        words.extend([agent.name().to_owned(), event.to_owned()]);
-        let line = words.join(" ");
+        let (program, options) = (quote(&self.program, shell), self.instance.options());
+        let words = options.iter().map(|word| match word {
+            Word::Plain(word) => (*word).to_owned(),
+            Word::Path(word) => quote(word, shell),
+        });
+        let words: Vec<String> = std::iter::once(program).chain(words).collect();
+        let line = format!("{} {} {event}", words.join(" "), agent.name());
         match shell {
             Shell::Posix => line,
             Shell::PowerShell => format!("& {line}"),
         }
+    }
+
+    /// The program and its arguments up to the agent, for a caller that needs no shell; the event follows.
+    #[must_use]
+    pub fn words(&self, agent: AgentKind) -> Vec<&str> {
+        let options = self.instance.options().into_iter().map(|word| match word {
+            Word::Plain(word) | Word::Path(word) => word,
+        });
+        std::iter::once(self.program.as_str()).chain(options).chain([agent.name()]).collect()
+    }
+}
+
+/// A word of the hook's options.
+enum Word<'a> {
+    Plain(&'static str),
+    /// Needs quotes before a shell.
+    Path(&'a str),
+}
+
+impl Instance {
+    fn options(&self) -> Vec<Word<'_>> {
+        let named: Vec<(&'static str, Option<&String>)> = match self {
+            Self::Default => Vec::new(),
+            Self::Home(home) => vec![("--home", Some(home))],
+            Self::Dirs { run, state, config } => {
+                vec![("--run", Some(run)), ("--state", Some(state)), ("--config", config.as_ref())]
+            }
+        };
+        named
+            .into_iter()
+            .filter_map(|(option, path)| Some((option, path?.as_str())))
+            .flat_map(|(option, path)| [Word::Plain(option), Word::Path(path)])
+            .collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! A JSON file with a `hooks` object: one list an event, our one entry in each. Claude Code and Codex share the shape
-//! with groups (`{"hooks":{"Stop":[{"hooks":[{…}]}]}}`), Copilot's lists hold the hooks themselves.
+//! A JSON file with a `hooks` object: one list an event, our one entry in each. Claude Code, Codex, Gemini CLI and Qwen
+//! Code share the shape with groups (`{"hooks":{"Stop":[{"hooks":[{…}]}]}}`), Copilot's lists hold the hooks themselves.
 //!
 //! Every change is one small edit to a freshly parsed text, repeated until nothing is left to do, so that no edit has
 //! to reckon with another. Entries are appended behind foreign ones: Codex remembers trust by position.
@@ -64,6 +64,58 @@ impl HookEvent {
     }
 }
 
+/// What a number under `timeout` means to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeoutUnit {
+    Seconds,
+    Milliseconds,
+    /// Seconds, but milliseconds from 1000 on (Qwen Code 0.24.4).
+    SecondsBelow1000,
+}
+
+impl TimeoutUnit {
+    fn number(self, seconds: u32) -> u64 {
+        let (seconds, milliseconds) = (u64::from(seconds), u64::from(seconds) * 1000);
+        match self {
+            Self::Seconds => seconds,
+            Self::SecondsBelow1000 if seconds < 1000 => seconds,
+            Self::Milliseconds | Self::SecondsBelow1000 => milliseconds,
+        }
+    }
+}
+
+/// A member that switches all hooks off, by its path from the root.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OffSwitch {
+    pub(crate) path: &'static [&'static str],
+    /// The value that does so.
+    pub(crate) value: bool,
+}
+
+impl OffSwitch {
+    /// Claude Code's, and others' after it.
+    pub(crate) const DISABLE_ALL: Self = Self { path: &["disableAllHooks"], value: true };
+
+    /// Whether it is set in this way.
+    fn is_set(&self, root: &Object<'_>) -> bool {
+        let Some((last, folders)) = self.path.split_last() else { return false };
+        let mut object = root;
+        for folder in folders {
+            match last_member(object, folder) {
+                Some((_, Value::Object(inner))) => object = inner,
+                _ => return false,
+            }
+        }
+        matches!(last_member(object, last), Some((_, Value::BooleanLit(found))) if found.value == self.value)
+    }
+}
+
+impl std::fmt::Display for OffSwitch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} is {}", self.path.join("."), self.value)
+    }
+}
+
 /// A hooks file of one agent.
 #[derive(Debug)]
 pub(crate) struct HooksFile {
@@ -77,8 +129,10 @@ pub(crate) struct HooksFile {
     pub(crate) own: bool,
     /// The agent reads plain JSON only, and no hook at all from a file that it cannot read.
     pub(crate) strict: bool,
-    /// Members whose value `true` switches all hooks off.
-    pub(crate) off_switches: &'static [&'static str],
+    pub(crate) off_switches: &'static [OffSwitch],
+    pub(crate) timeout_unit: TimeoutUnit,
+    /// Whether the agent runs hooks with PowerShell on Windows; the others run a POSIX shell everywhere.
+    pub(crate) native_shell: bool,
 }
 
 /// An entry of ours, by position.
@@ -153,13 +207,8 @@ impl ConfigFile for HooksFile {
             );
         }
         if let Some(root) = self.root(&document)? {
-            for switch in self.off_switches {
-                if let Some((_, Value::BooleanLit(value))) = last_member(root, switch)
-                    && value.value
-                {
-                    inspection.disabled.push(format!("{switch} is true"));
-                }
-            }
+            let set = self.off_switches.iter().filter(|switch| switch.is_set(root));
+            inspection.disabled.extend(set.map(ToString::to_string));
             for hit in self.hits(root) {
                 let wanted = self.events.iter().find(|event| event.name == hit.event);
                 let as_wanted = wanted.is_some_and(|event| {
@@ -312,10 +361,7 @@ impl HooksFile {
             Wait::Short => timeouts.other_s,
             Wait::Closing => timeouts.other_s.min(CLOSING_S),
         };
-        let shell = match self.nesting {
-            Nesting::Groups => Shell::Posix,
-            Nesting::Flat => wiring.shell,
-        };
+        let shell = if self.native_shell { wiring.shell } else { Shell::Posix };
         let mut command = wiring.command(self.agent, event.name, shell);
         if event.must_succeed {
             command.push_str(match shell {
@@ -331,7 +377,7 @@ impl HooksFile {
         [
             ("type", "\"command\"".to_owned()),
             (command_name, serde_json::Value::String(command).to_string()),
-            (timeout_name, timeout_s.to_string()),
+            (timeout_name, self.timeout_unit.number(timeout_s).to_string()),
         ]
     }
 

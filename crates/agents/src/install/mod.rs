@@ -6,6 +6,7 @@
 mod command;
 mod hooks_file;
 mod jsonc;
+mod own_file;
 mod sha256;
 mod switch;
 
@@ -14,7 +15,8 @@ use std::fmt;
 use watchkeeper_core::AgentKind;
 
 pub use command::{HOOK_PROGRAM, Instance, Shell, Timeouts, Wiring, is_ours};
-pub(crate) use hooks_file::{CLOSING_S, HookEvent, HooksFile, Nesting, Wait};
+pub(crate) use hooks_file::{CLOSING_S, HookEvent, HooksFile, Nesting, OffSwitch, TimeoutUnit, Wait};
+pub(crate) use own_file::OwnFile;
 pub(crate) use sha256::hex_digest;
 pub(crate) use switch::{FeatureSwitch, KeyedState, states};
 
@@ -47,6 +49,8 @@ pub trait Installer: fmt::Debug + Sync {
 pub struct Home {
     /// The environment variable that moves it.
     pub variable: &'static str,
+    /// The folder below what the variable names; empty when it names the folder itself.
+    pub below: &'static str,
     /// Its place below the user's home folder otherwise.
     pub default: &'static str,
 }
@@ -151,6 +155,8 @@ pub enum Refusal {
     Broken { format: &'static str, line: usize, column: usize, why: String },
     #[error("'{key}' in it is {found}, not {wanted}")]
     WrongType { key: String, found: &'static str, wanted: &'static str },
+    #[error("somebody else wrote it")]
+    Foreign,
     #[error("the edit would not leave everything else as it was")]
     Unfaithful,
 }
@@ -166,6 +172,7 @@ impl Refusal {
                 "mend it there (the agent cannot read it either), then run the command again"
             }
             Self::WrongType { .. } => "correct that value or remove it, then run the command again",
+            Self::Foreign => "give it another name if you need it, then run the command again",
             Self::Unfaithful => "add the hooks by hand as docs/install.md shows, and report the file's shape",
         }
     }
@@ -183,10 +190,13 @@ pub fn decode(bytes: &[u8]) -> Result<&str, Refusal> {
 }
 
 /// The built-in installers.
-pub const ALL: [&dyn Installer; 3] = [
+pub const ALL: [&dyn Installer; 6] = [
     &crate::claude::install::ClaudeInstall,
     &crate::codex::install::CodexInstall,
     &crate::copilot::install::CopilotInstall,
+    &crate::opencode::install::OpenCodeInstall,
+    &crate::gemini::install::GeminiInstall,
+    &crate::qwen::install::QwenInstall,
 ];
 
 /// The installer of one agent, `None` where Watchkeeper has none.

@@ -1,6 +1,7 @@
 //! OpenCode: no hooks of its own; a plugin of ours hands its events over, each as OpenCode gave it.
 
 mod ancestry;
+pub mod install;
 mod payload;
 mod task;
 
@@ -66,6 +67,6 @@ impl Adapter for OpenCode {
     }
 
     fn installer(&self) -> Option<&'static dyn Installer> {
-        None
+        Some(&install::OpenCodeInstall)
     }
 }

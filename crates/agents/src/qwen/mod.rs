@@ -1,6 +1,7 @@
 //! Qwen Code: a fork of Gemini CLI with hooks in Claude Code's form.
 
 mod ancestry;
+pub mod install;
 mod payload;
 mod transcript;
 mod work;
@@ -49,6 +50,6 @@ impl Adapter for Qwen {
     }
 
     fn installer(&self) -> Option<&'static dyn Installer> {
-        None
+        Some(&install::QwenInstall)
     }
 }

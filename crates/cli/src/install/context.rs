@@ -16,7 +16,7 @@ pub(crate) struct Context {
     pub(crate) home: PathBuf,
     /// The value of `PATH`.
     pub(crate) path: Option<OsString>,
-    /// Variables that move an agent's configuration (`CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `COPILOT_HOME`).
+    /// Variables that move an agent's configuration (`CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `XDG_CONFIG_HOME`, …).
     pub(crate) variables: BTreeMap<&'static str, OsString>,
     /// The instance's state folder; receipts and backups live below it in `install/`.
     pub(crate) state: PathBuf,
@@ -53,7 +53,8 @@ impl Context {
     pub(crate) fn agent_home(&self, installer: &dyn Installer) -> PathBuf {
         let home = installer.home();
         match self.variables.get(home.variable) {
-            Some(moved) => self.home.join(moved),
+            Some(moved) if home.below.is_empty() => self.home.join(moved),
+            Some(moved) => self.home.join(moved).join(home.below),
             None => self.home.join(home.default),
         }
     }

@@ -72,7 +72,7 @@ impl Home {
             }
         }
         let mut out = Vec::new();
-        for agent in [".claude", ".codex", ".copilot"] {
+        for agent in [".claude", ".codex", ".copilot", ".config", ".gemini", ".qwen"] {
             if self.at(agent).exists() {
                 walk(&self.at(agent), &mut out);
             }
@@ -134,10 +134,62 @@ fn folders_that_were_created_go_too() {
 }
 
 #[test]
+fn every_agent_is_wired_up_and_let_go_again() {
+    let mut home = Home::new();
+    let all = watchkeeper_agents::install::ALL.map(watchkeeper_agents::install::Installer::agent);
+    home.context.only = Some(all.to_vec());
+    fs::create_dir(home.at(".gemini")).unwrap();
+    fs::write(home.at(".gemini/settings.json"), "{\n  \"ui\": {} // mine\n}").unwrap();
+    let before = home.picture();
+    let report = home.install();
+    assert!(report.failed.is_empty(), "{report:?}");
+    for file in [".config/opencode/plugin/watchkeeper.js", ".gemini/settings.json", ".qwen/settings.json"] {
+        assert!(fs::read_to_string(home.at(file)).unwrap().contains("watchkeeper-hook"), "{file}");
+    }
+    for agent in all.into_iter().filter(|agent| *agent != AgentKind::Codex) {
+        assert!(home.state_of(agent).is_working(), "{:?}", home.state_of(agent));
+    }
+    assert!(!plan(&home.context).unwrap().changes_anything());
+    assert!(home.uninstall().failed.is_empty());
+    assert_eq!(home.picture(), before);
+}
+
+#[test]
+fn a_plugin_of_somebody_else_is_left_alone() {
+    let mut home = Home::new();
+    home.context.only = Some(vec![AgentKind::OpenCode]);
+    let plugin = home.at(".config/opencode/plugin/watchkeeper.js");
+    fs::create_dir_all(plugin.parent().unwrap()).unwrap();
+    fs::write(&plugin, "export const mine = 1;\n").unwrap();
+    let before = home.picture();
+    check_failed(&home.install(), "somebody else wrote it");
+    assert_eq!(home.state_of(AgentKind::OpenCode).hooks, HooksState::Broken);
+    assert!(home.uninstall().failed.is_empty());
+    assert_eq!(home.picture(), before);
+    // A receipt of ours does not make a later file of theirs ours.
+    fs::remove_file(&plugin).unwrap();
+    assert_eq!(home.install().done.len(), 1);
+    fs::write(&plugin, "export const mine = 1;\n").unwrap();
+    assert!(home.uninstall().failed.is_empty());
+    assert_eq!(home.picture(), before);
+}
+
+#[test]
+fn a_variable_may_name_the_folder_above() {
+    let mut home = Home::new();
+    home.context.only = Some(vec![AgentKind::Gemini, AgentKind::OpenCode]);
+    let moved = home.at("moved").into_os_string();
+    home.context.variables = [("GEMINI_CLI_HOME", moved.clone()), ("XDG_CONFIG_HOME", moved)].into();
+    assert_eq!(home.install().done.len(), 2);
+    assert!(home.at("moved/.gemini/settings.json").is_file());
+    assert!(home.at("moved/opencode/plugin/watchkeeper.js").is_file());
+}
+
+#[test]
 fn agents_that_are_not_here_are_left_out() {
     let home = Home::new();
     let plan = plan(&home.context).unwrap();
-    assert_eq!(plan.absent, [AgentKind::Copilot]);
+    assert_eq!(plan.absent, [AgentKind::Copilot, AgentKind::OpenCode, AgentKind::Gemini, AgentKind::Qwen]);
     assert_eq!(
         plan.agents.iter().map(|agent| agent.agent).collect::<Vec<_>>(),
         [AgentKind::Claude, AgentKind::Codex]

@@ -3,10 +3,16 @@ use crate::{
     claude::install::ClaudeInstall,
     codex::install::CodexInstall,
     copilot::install::CopilotInstall,
+    gemini::install::GeminiInstall,
     install::{Installer, Instance, Timeouts},
+    qwen::install::QwenInstall,
 };
 
 mod foreign;
+
+/// Every agent with such a file.
+const AGENTS: [&dyn Installer; 5] =
+    [&ClaudeInstall, &CodexInstall, &CopilotInstall, &GeminiInstall, &QwenInstall];
 
 fn wiring() -> Wiring {
     Wiring {
@@ -52,7 +58,7 @@ fn check_refused(text: &str, expected: &str) {
 
 #[test]
 fn a_new_file_holds_exactly_our_entries() {
-    for installer in [&ClaudeInstall as &dyn Installer, &CodexInstall, &CopilotInstall] {
+    for installer in AGENTS {
         let file = file(installer);
         let Edit::Write(text) = file.install(None, &wiring()).unwrap() else { panic!("nothing written") };
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -82,6 +88,18 @@ fn each_agent_gets_its_own_form() {
         value(&CodexInstall)["hooks"]["PermissionRequest"],
         serde_json::json!([{"hooks": [{
             "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" codex PermissionRequest", "timeout": 150
+        }]}])
+    );
+    assert_eq!(
+        value(&GeminiInstall)["hooks"]["AfterAgent"],
+        serde_json::json!([{"hooks": [{
+            "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" gemini AfterAgent", "timeout": 550_000
+        }]}])
+    );
+    assert_eq!(
+        value(&QwenInstall)["hooks"]["Stop"],
+        serde_json::json!([{"hooks": [{
+            "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" qwen Stop", "timeout": 550
         }]}])
     );
     let copilot = value(&CopilotInstall);
@@ -251,6 +269,11 @@ fn files_that_need_a_guess_are_refused() {
 fn a_file_that_switches_hooks_off_is_reported() {
     let after = install(claude(), "{\"disableAllHooks\": true}");
     assert_eq!(claude().inspect(Some(&after), &wiring()).unwrap().disabled, ["disableAllHooks is true"]);
+    let gemini = file(&GeminiInstall);
+    let disabled = |text: &str| gemini.inspect(Some(&install(gemini, text)), &wiring()).unwrap().disabled;
+    assert_eq!(disabled("{\"hooksConfig\": {\"enabled\": false}}"), ["hooksConfig.enabled is false"]);
+    assert!(disabled("{\"hooksConfig\": {\"enabled\": true}, \"enabled\": false}").is_empty());
+    assert!(disabled("{\"hooksConfig\": false}").is_empty());
 }
 
 #[test]
@@ -319,4 +342,21 @@ fn codex_trust_is_what_codex_itself_recorded() {
     assert_eq!(trust(&hooks).trusted, ["Stop", "SessionStart", "Interrupt", "SessionEnd"]);
     let slower = trust(&hooks.replace("550", "551"));
     assert_eq!((slower.trusted.len(), slower.changed), (3, vec!["Stop".to_owned()]));
+}
+
+#[test]
+fn a_long_wait_is_written_in_the_agents_unit() {
+    let mut wiring = wiring();
+    wiring.timeouts.stop_s = 4000;
+    let timeout = |installer: &dyn Installer, event: &str| {
+        let Edit::Write(text) = file(installer).install(None, &wiring).unwrap() else {
+            panic!("nothing written")
+        };
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["hooks"][event][0]["hooks"][0]["timeout"].as_u64()
+    };
+    assert_eq!(timeout(&ClaudeInstall, "Stop"), Some(4000));
+    assert_eq!(timeout(&QwenInstall, "Stop"), Some(4_000_000));
+    assert_eq!(timeout(&GeminiInstall, "AfterAgent"), Some(4_000_000));
+    assert_eq!(timeout(&GeminiInstall, "BeforeAgent"), Some(10_000));
 }

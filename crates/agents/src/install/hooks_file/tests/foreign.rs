@@ -255,12 +255,18 @@ fn is_subsequence(part: &str, whole: &str) -> bool {
     part.bytes().all(|wanted| bytes.any(|found| found == wanted))
 }
 
+/// Agents whose own settings the entries stand in.
+const MERGED: [&dyn Installer; 3] = [&ClaudeInstall, &GeminiInstall, &QwenInstall];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_foreign_file_keeps_every_byte((before, filled) in foreign_file()) {
-        let after = check_round_trip(claude(), &before);
+    fn a_foreign_file_keeps_every_byte(
+        (before, filled) in foreign_file(), agent in prop::sample::select(&MERGED[..]),
+    ) {
+        let file = super::file(agent);
+        let after = check_round_trip(file, &before);
         prop_assert!(is_subsequence(&before, &after), "{before}\n--\n{after}");
         if before.contains("\r\n") {
             prop_assert_eq!(after.matches('\n').count(), after.matches("\r\n").count());
@@ -269,16 +275,16 @@ proptest! {
         // Exactly ours was added.
         let value = read(&after);
         prop_assert_eq!(foreign_part(value.clone()), foreign_part(read(&before)));
-        for event in claude().inspect(Some(&after), &wiring()).unwrap().current {
+        for event in file.inspect(Some(&after), &wiring()).unwrap().current {
             let list = value["hooks"][&event].as_array().unwrap();
-            let wanted = format!("\"/opt/w k/watchkeeper-hook\" claude {event}");
+            let wanted = format!("\"/opt/w k/watchkeeper-hook\" {} {event}", agent.agent().name());
             let ours = list.iter().filter(|group| group["hooks"][0]["command"] == wanted.as_str());
             prop_assert_eq!(ours.count(), 1);
         }
 
         // Somebody else adds a member.
         let add = |text: &str| text.replacen('{', "{\"zz\":[1],", 1);
-        let now = claude().remove(Some(&add(&after)), Some(Original::Text(&before))).unwrap();
+        let now = file.remove(Some(&add(&after)), Some(Original::Text(&before))).unwrap();
         let Edit::Write(now) = now else { panic!("{now:?}") };
         if filled {
             prop_assert_eq!(&now, &add(&before));
@@ -287,15 +293,15 @@ proptest! {
         }
 
         // Without a receipt nothing but empty containers of ours goes with our entries.
-        let Edit::Write(bare) = claude().remove(Some(&after), None).unwrap() else { panic!("nothing written") };
+        let Edit::Write(bare) = file.remove(Some(&after), None).unwrap() else { panic!("nothing written") };
         prop_assert_eq!(foreign_part(read(&bare)), foreign_part(read(&before)));
-        prop_assert_eq!(claude().remove(Some(&bare), None).unwrap(), Edit::Keep);
+        prop_assert_eq!(file.remove(Some(&bare), None).unwrap(), Edit::Keep);
 
         // An upgrade, and its undo.
         let moved = Wiring { program: "/new/watchkeeper-hook".to_owned(), ..wiring() };
-        let Edit::Write(upgraded) = claude().install(Some(&after), &moved).unwrap() else { panic!("nothing written") };
-        prop_assert!(claude().inspect(Some(&upgraded), &moved).unwrap().is_current());
-        let removed = claude().remove(Some(&upgraded), Some(Original::Text(&before))).unwrap();
+        let Edit::Write(upgraded) = file.install(Some(&after), &moved).unwrap() else { panic!("nothing written") };
+        prop_assert!(file.inspect(Some(&upgraded), &moved).unwrap().is_current());
+        let removed = file.remove(Some(&upgraded), Some(Original::Text(&before))).unwrap();
         prop_assert_eq!(removed, Edit::Write(before));
     }
 
@@ -307,7 +313,7 @@ proptest! {
         let at = at.index(file.len() + 1);
         let at = (0..=at).rev().find(|at| file.is_char_boundary(*at)).unwrap();
         let spoiled = if cut { file[..at].to_owned() } else { format!("{}{spoil}{}", &file[..at], &file[at..]) };
-        for agent in [&ClaudeInstall as &dyn Installer, &CodexInstall, &CopilotInstall] {
+        for agent in AGENTS {
             let file = super::file(agent);
             if let Ok(Edit::Write(after)) = file.install(Some(&spoiled), &wiring()) {
                 prop_assert!(file.inspect(Some(&after), &wiring()).unwrap().is_current());
@@ -323,7 +329,7 @@ proptest! {
 
     #[test]
     fn any_text_is_survived(text in "\\PC{0,200}") {
-        for agent in [&ClaudeInstall as &dyn Installer, &CodexInstall, &CopilotInstall] {
+        for agent in AGENTS {
             for file in agent.files() {
                 drop(file.install(Some(&text), &wiring()));
                 drop(file.remove(Some(&text), Some(Original::Text(&text))));
