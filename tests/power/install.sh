@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install.sh   installs by apt what the rig needs and is not there; says what cannot be had and fails.
+# install.sh   installs by apt what the rig needs and is not there, and makes its users; says what cannot be had and fails.
 set -euo pipefail
 PYTHON=/usr/bin/python3 # Debian's own: its bindings for D-Bus and GLib belong to no other Python
 
@@ -15,8 +15,18 @@ missing() {
     printf '%s\n' python3-dbus python3-gi gir1.2-umockdev-1.0
 }
 
+# Two users, with and without polkit's consent; see inside.sh.
+make_users() {
+  local user why
+  for user in rig-allowed:64901 rig-denied:64902; do
+    id "${user%:*}" >/dev/null 2>&1 && continue
+    why=$(useradd --no-create-home --no-user-group --shell /bin/bash --uid "${user#*:}" "${user%:*}" 2>&1) ||
+      { echo "power rig: cannot make the user ${user%:*}: $why" >&2; exit 1; }
+  done
+}
+
 mapfile -t packages < <(missing | sort -u)
-[ ${#packages[@]} = 0 ] && exit 0
+[ ${#packages[@]} = 0 ] && { make_users; exit 0; }
 [ "$(id -u)" = 0 ] || { echo "power rig: as root, run: apt-get install ${packages[*]}" >&2; exit 1; }
 command -v apt-get >/dev/null || { echo "power rig: needs ${packages[*]}, and there is no apt-get here" >&2; exit 1; }
 log=$(mktemp)
@@ -28,3 +38,4 @@ if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-
 fi
 mapfile -t packages < <(missing | sort -u)
 [ ${#packages[@]} = 0 ] || { echo "power rig: still missing after the installation: ${packages[*]}" >&2; exit 1; }
+make_users

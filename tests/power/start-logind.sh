@@ -8,25 +8,23 @@ set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 RUN=${1:-${RIG_RUN:-/tmp/watchkeeper-rig}}
 START_LIMIT_S=30
+INSTALL_LOCK=/run/watchkeeper-rig.lock
 
 fail() { echo "power rig: $*" >&2; exit 1; }
 [ "$(uname)" = Linux ] || fail "needs Linux"
 [ "$(id -u)" = 0 ] || fail "needs root, for a mount namespace of its own"
+command -v unshare >/dev/null || fail "needs util-linux (unshare)"
+why=$(unshare --mount --propagation private true 2>&1) || fail "cannot make a mount namespace here, which needs CAP_SYS_ADMIN: $why"
 
 # shellcheck source=tests/power/running.sh
 . "$HERE/running.sh"
 if ! running "$RUN"; then
-  "$HERE/install.sh"
-  rm -rf "$RUN"
+  # One rig at a time installs what is missing.
+  flock "$INSTALL_LOCK" "$HERE/install.sh"
+  "$HERE/stop-logind.sh" "$RUN" # one that never got ready; removes the folder
   mkdir -p "$RUN"
   RUN=$(cd "$RUN" && pwd)
   chmod 755 "$RUN"
-  # With and without polkit's consent; see polkit.rules below.
-  for user in rig-allowed:64901 rig-denied:64902; do
-    id "${user%:*}" >/dev/null 2>&1 ||
-      useradd --no-create-home --no-user-group --shell /bin/bash --uid "${user#*:}" "${user%:*}" 2>"$RUN/useradd.log" ||
-      fail "cannot make the user ${user%:*}: $(cat "$RUN/useradd.log")"
-  done
   # In a mount namespace of its own: nothing of the host's /run or /etc is touched.
   RIG_RUN=$RUN RIG_HERE=$HERE setsid unshare --mount --propagation private bash "$HERE/rig/inside.sh" >"$RUN/rig.log" 2>&1 </dev/null &
   starter=$!
@@ -38,7 +36,8 @@ if ! running "$RUN"; then
   if ! [ -f "$RUN/ready" ]; then
     tail -n 20 "$RUN"/*.log >&2
     "$HERE/stop-logind.sh" "$RUN"
-    fail "did not start within $START_LIMIT_S s; its logs are above"
+    [ "$i" -lt $((START_LIMIT_S * 20)) ] && fail "ended while starting; its logs are above"
+    fail "was not ready within $START_LIMIT_S s; its logs are above"
   fi
 fi
 printf "export DBUS_SYSTEM_BUS_ADDRESS='%s' RIG_RUN='%s'\n" "$(cat "$RUN/ready")" "$(cd "$RUN" && pwd)"

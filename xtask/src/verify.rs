@@ -48,7 +48,7 @@ const STAGES: &[Stage] = &[
     },
     Stage {
         name: "logind",
-        always: false,
+        always: true,
         what: "the hold against the real logind, polkit and UPower",
         run: logind,
     },
@@ -143,8 +143,11 @@ fn cross() -> Result<()> {
 }
 
 fn logind() -> Result<()> {
-    let test = ["cargo", "test", "--quiet", "--package", "watchkeeper-os", "--features", "rig"];
-    script("tests/power/with-rig.sh", &test)
+    // One rig for both: its tests take turns within a program, and cargo runs one program after the other.
+    let packages = ["--package", "watchkeeper-os", "--package", "watchkeeper-daemon"];
+    let features = ["--features", "watchkeeper-os/rig,watchkeeper-daemon/rig"];
+    let words = [&["cargo", "test", "--quiet"][..], &packages, &features, &["--test", "logind"]].concat();
+    script("tests/power/with-rig.sh", &words)
 }
 
 fn agents() -> Result<()> {
