@@ -20,7 +20,7 @@ use crate::{
     event::{HookCall, HookReply},
     follow::Stated,
     intake::{self, Sender},
-    resolve,
+    resolve, work_process,
 };
 
 /// Spooled events taken in one turn; the rest follows when these are durable.
@@ -136,6 +136,9 @@ impl Dispatcher {
         self.heard.insert(agent, clock::now());
         self.count(agent, &parsed);
         let now = self.now();
+        if matches!(way, Way::Socket { .. }) {
+            work_process::complete(&mut parsed);
+        }
         let resolution = self.process_behind(agent, way, &view.head, &parsed.observations);
         for observation in &mut parsed.observations {
             let facts = &mut observation.facts;

@@ -28,6 +28,7 @@ mod signals;
 mod sources;
 mod succession;
 mod wall_clock;
+mod work_process;
 
 use std::{io, path::PathBuf};
 

@@ -58,6 +58,8 @@ pub struct Replay {
     /// The newest start time seen of each pid.
     starts: BTreeMap<u32, u64>,
     exited: BTreeSet<(u32, u64)>,
+    /// Which session named a process for its work.
+    work_of: BTreeMap<(u32, u64), String>,
     /// The session that a state file last spoke of.
     stated: BTreeMap<String, String>,
     deliveries: u128,
@@ -96,6 +98,7 @@ impl Replay {
             following: BTreeMap::new(),
             starts: BTreeMap::new(),
             exited: BTreeSet::new(),
+            work_of: BTreeMap::new(),
             stated: BTreeMap::new(),
             deliveries: 0,
             timeline: BTreeMap::new(),
@@ -235,6 +238,9 @@ impl Replay {
                     && *id == work
                 {
                     *process = found;
+                    if let Some(session) = &observation.session {
+                        self.work_of.insert((pid, start), session.clone());
+                    }
                 }
             }
         }
@@ -330,8 +336,10 @@ impl Replay {
             return;
         }
         let gone = ProcessRef { pid, start, boot: BOOT };
-        let watching: Vec<SessionKey> =
+        let mut watching: Vec<SessionKey> =
             self.core.sessions().into_iter().filter(|s| s.processes.contains(&gone)).map(|s| s.key).collect();
+        let worked = self.work_of.remove(&(pid, start));
+        watching.extend(worked.map(|session| SessionKey::new(self.adapter.kind(), session)));
         for key in watching {
             let observation = Observation {
                 session: Some(key.id),
