@@ -27,7 +27,7 @@ use crate::{
     config,
     dispatcher::{Ack, Dispatcher},
     event::{Answer, ApiCall},
-    intake, resolve,
+    intake, keep_awake, resolve,
     succession::RESTART,
 };
 
@@ -547,7 +547,7 @@ impl Dispatcher {
 
     /// The checks that only the daemon can make.
     fn checks(&self) -> Vec<watchkeeper_api::method::Check> {
-        let mut checks = Vec::new();
+        let mut checks = vec![keep_awake::check(&self.core.machine())];
         let mut check = |name: &str, level, detail: String, fix: Option<&str>| {
             checks.push(watchkeeper_api::method::Check {
                 name: name.to_owned(),
@@ -556,25 +556,6 @@ impl Dispatcher {
                 fix: fix.map(str::to_owned),
             });
         };
-        let machine = self.core.machine();
-        match (machine.wanted, machine.refused.first(), machine.held.is_empty()) {
-            (false, ..) => check("inhibitor", CheckLevel::Ok, "nothing to hold at the moment".into(), None),
-            (true, Some(refused), _) => check(
-                "inhibitor",
-                CheckLevel::Warn,
-                format!("{} is refused: {}", refused.kind, refused.why),
-                Some("allow it in the system's policy; docs/power.md shows how"),
-            ),
-            (true, None, false) => {
-                check(
-                    "inhibitor",
-                    CheckLevel::Ok,
-                    format!("held, as read back: {}", machine.held.join(", ")),
-                    None,
-                );
-            }
-            (true, None, true) => check("inhibitor", CheckLevel::Fail, "wanted, not held".into(), None),
-        }
         let coverage = self.watch_coverage();
         let level = if coverage.live == coverage.watched { CheckLevel::Ok } else { CheckLevel::Warn };
         let detail =

@@ -1,7 +1,8 @@
 //! The actor that holds the machine awake: told what is wished, it takes or lets go, reads back, and reports.
 
 use tokio::sync::{mpsc, oneshot, watch};
-use watchkeeper_core::{InputBody, input::Refused};
+use watchkeeper_api::method::{Check, CheckLevel};
+use watchkeeper_core::{InputBody, input::Refused, view::MachineView};
 use watchkeeper_os::power::inhibit::{HandOver, Held, Inhibitor, Keeper, Kind, Report};
 
 use crate::event::Event;
@@ -71,5 +72,88 @@ fn reported(report: &Report) -> InputBody {
     InputBody::HoldReported {
         held: report.held.iter().map(|kind| kind.name().to_owned()).collect(),
         refused: refused.collect(),
+    }
+}
+
+/// What `doctor` says of the hold: what is refused, what follows from it, and what to do.
+pub(crate) fn check(machine: &MachineView) -> Check {
+    let refused: Vec<String> = machine
+        .refused
+        .iter()
+        .map(|refused| format!("{} is refused: {}", refused.kind, refused.why))
+        .collect();
+    let held = machine.held.join(", ");
+    let (level, detail, fix) = match (machine.wanted, machine.held.is_empty(), refused.is_empty()) {
+        (false, ..) => (CheckLevel::Ok, "nothing to hold at the moment".to_owned(), None),
+        (true, false, true) => (CheckLevel::Ok, format!("held, as read back: {held}"), None),
+        (true, false, false) => (
+            CheckLevel::Warn,
+            format!("only {held} held; {}", refused.join("; ")),
+            Some(format!("{} Allow it in the system's policy: docs/power.md shows how.", consequence(machine))),
+        ),
+        (true, true, false) => (
+            CheckLevel::Fail,
+            format!("nothing is held; {}", refused.join("; ")),
+            Some(
+                "The machine sleeps although an agent works. Allow the locks in the system's policy, or run where \
+                 the system's power service can be reached: docs/power.md shows both."
+                    .to_owned(),
+            ),
+        ),
+        (true, true, true) => (
+            CheckLevel::Fail,
+            "wanted, not held, and the system has not said why".to_owned(),
+            Some("Look again in a moment; then `watchkeeper daemon restart`.".to_owned()),
+        ),
+    };
+    Check { name: "inhibitor".to_owned(), level, detail, fix }
+}
+
+/// What still puts the machine to sleep although something is held.
+fn consequence(machine: &MachineView) -> &'static str {
+    let is_refused = |kind: Kind| machine.refused.iter().any(|refused| refused.kind == kind.name());
+    match (is_refused(Kind::Idle), is_refused(Kind::LidSwitch)) {
+        (true, _) => "The machine still sleeps by itself when nobody touches it.",
+        (false, true) => "A closed lid still puts the machine to sleep.",
+        (false, false) => "The machine may still sleep.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_level(wanted: bool, held: &[Kind], refused: &[Kind], level: CheckLevel, says: &str) {
+        let mut machine = watchkeeper_core::Core::new(
+            watchkeeper_core::Settings::default(),
+            watchkeeper_core::AgentTraits::default(),
+        )
+        .machine();
+        machine.wanted = wanted;
+        machine.held = held.iter().map(|kind| kind.name().to_owned()).collect();
+        let why = |kind: &Kind| Refused { kind: kind.name().to_owned(), why: "logind denies it".to_owned() };
+        machine.refused = refused.iter().map(why).collect();
+        let found = check(&machine);
+        assert_eq!(found.level, level, "{found:?}");
+        assert_eq!(found.fix.is_some(), level != CheckLevel::Ok, "{found:?}");
+        assert!(format!("{} {:?}", found.detail, found.fix).contains(says), "{found:?}");
+    }
+
+    #[test]
+    fn a_hold_that_is_refused_is_worse_than_one_that_is_refused_in_part() {
+        use Kind::{Idle, LidSwitch};
+        check_level(false, &[], &[], CheckLevel::Ok, "nothing to hold");
+        check_level(true, &KINDS, &[], CheckLevel::Ok, "idle, handle-lid-switch");
+        check_level(true, &[Idle], &[LidSwitch], CheckLevel::Warn, "closed lid");
+        check_level(true, &[LidSwitch], &[Idle], CheckLevel::Warn, "by itself");
+        check_level(
+            true,
+            &[],
+            &KINDS,
+            CheckLevel::Fail,
+            "idle is refused: logind denies it; handle-lid-switch is",
+        );
+        check_level(true, &[], &[], CheckLevel::Fail, "has not said why");
     }
 }
