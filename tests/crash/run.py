@@ -6,8 +6,8 @@
 Then the journal is read and compared with the receipts that the hooks wrote about themselves. Required:
 
 * every delivery that a hook handed over, to a daemon or to the spool, stands in the journal exactly once;
-* no session ends twice, none lives a second time, every session has ended once its agent is gone (but for those that no
-  daemon met while their agent lived: a spooled event does not tell of which process it was);
+* no session ends twice, none lives a second time, every session has ended once its agent is gone, met through the spool or
+  not (but for one whose only hook outlived its agent: nobody knows any more whose child it was);
 * every hook ends with 0; by its own clock at least 99.9 % stay within their deadline and 50 ms, none takes over 2 s;
 * after each kill logind shows none of the killed daemon's inhibitors within 1 s, and its successor's within 1 s of its
   first answer (an anchor session works all the time).
@@ -264,8 +264,8 @@ def judge_hooks(calls: list[dict[str, Any]]) -> tuple[list[str], str]:
 
 
 def met(calls: list[dict[str, Any]]) -> set[str]:
-    """Sessions of which a daemon took a hook while it ran: their agents' processes are known."""
-    return {call["session"] for call in calls if call["receipt"][1:2] == ["taken"]}
+    """Sessions with a hook that ended before its agent did: their agents' processes are known, by socket or by spool."""
+    return {call["session"] for call in calls}
 
 
 def judge_journal(journal: Journal, calls: list[dict[str, Any]]) -> tuple[list[str], str]:
@@ -309,7 +309,8 @@ def wait_until_drained(instance: Path) -> list[str]:
 
 
 def judge_end(subject: product.Product, known: set[str]) -> list[str]:
-    """All agents are gone: what has not ended must be a session that no daemon met. Those are removed, as a person would."""
+    """All agents are gone: what has not ended must be a session whose only hook was left behind. Those are removed, as a
+    person would."""
     status = subject.status()
     if status is None:
         return ["the daemon does not answer in the end"]

@@ -21,8 +21,12 @@ const WAIT_MS: u32 = 250;
 const INPUT_MS: u32 = 140;
 /// Of that, when waiting for the daemon ends: the rest is for the spool.
 const DELIVERY_MS: u32 = 210;
-/// Of that, when no further ancestor is looked at for the spool. At the limit the chain is as long as it got.
+/// Of that, when no further ancestor is looked at for the spool. At the limit the chain is as long as it got, but for the
+/// nearest.
 const ANCESTRY_MS: u32 = 230;
+/// So many ancestors are looked at however late it is: it takes microseconds, and the agent is mostly among them.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without /proc nobody is looked at"))]
+pub(crate) const ANCESTORS_NEAR: usize = 3;
 /// Of a receipt: 32 digits, a blank, the word and blanks, at most 20 digits, a newline.
 const RECEIPT_BYTES: usize = 64;
 /// How long the agent may take to make room for what the daemon has to say. At the limit the rest is not said.

@@ -1,7 +1,8 @@
 //! Who our ancestors are, from `/proc`, without an allocator. Which of them is the agent is for the daemon to say.
 
 use watchkeeper_frame::ancestry::{
-    ARGUMENTS_MAX_BYTES, Ancestor, EXECUTABLE_MAX_BYTES, Namespaces, Writer, descent, namespace,
+    ANCESTORS_MAX, ARGUMENTS_MAX_BYTES, Ancestor, EXECUTABLE_MAX_BYTES, Namespaces, Writer, descent,
+    namespace,
 };
 
 use super::{
@@ -9,6 +10,7 @@ use super::{
     path::{Path, read_file},
     sys::{self, CPath, Open},
 };
+use crate::flow::ANCESTORS_NEAR;
 
 /// Of a line of `/proc/PID/stat`: 52 numbers and a name. A line that does not fit ends the walk.
 const LINE_MAX_BYTES: usize = 1280;
@@ -36,7 +38,10 @@ fn try_ancestry<'a>(room: &'a mut [u8], scratch: &mut [u8], deadline_ns: u64) ->
     };
     let mut writer = Writer::new(room, namespaces, own.start);
     // The first process is an ancestor of all and an agent to none.
-    while pid > 1 && boot_now_ns() < deadline_ns {
+    for hop in 0..ANCESTORS_MAX {
+        if pid <= 1 || (hop >= ANCESTORS_NEAR && boot_now_ns() >= deadline_ns) {
+            break;
+        }
         path.truncate(0);
         path.push(b"/proc/");
         path.push_number(pid);

@@ -18,9 +18,12 @@ mod from_proc {
         os::unix::{ffi::OsStrExt as _, process::parent_id},
     };
 
-    use watchkeeper_frame::ancestry::{ARGUMENTS_MAX_BYTES, Ancestor, Namespaces, Writer, descent};
+    use watchkeeper_frame::ancestry::{
+        ANCESTORS_MAX, ARGUMENTS_MAX_BYTES, Ancestor, Namespaces, Writer, descent,
+    };
 
     use super::super::boot_now_ns;
+    use crate::flow::ANCESTORS_NEAR;
 
     /// Of a line of `/proc/PID/stat`: 52 numbers and a name. A line that does not fit ends the walk.
     const LINE_MAX_BYTES: usize = 1280;
@@ -41,7 +44,10 @@ mod from_proc {
         let mut writer = Writer::new(room, Namespaces::own(), own.start);
         let mut pid = own.parent;
         // The first process is an ancestor of all and an agent to none.
-        while pid > 1 && boot_now_ns() < deadline_ns {
+        for hop in 0..ANCESTORS_MAX {
+            if pid <= 1 || (hop >= ANCESTORS_NEAR && boot_now_ns() >= deadline_ns) {
+                break;
+            }
             let executable = link(&format!("/proc/{pid}/exe"));
             // One byte more than is kept, so that what is cut is seen to be cut.
             let arguments =
