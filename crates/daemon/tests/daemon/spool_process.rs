@@ -19,6 +19,9 @@ use watchkeeper_os::process::identity;
 
 use crate::rig::{Daemon, frame, payload, until};
 
+/// Where a frame names its boot.
+const BOOT_ID_AT: usize = 40;
+
 /// A process under an agent's name that lives until it is killed.
 struct Agent {
     child: Child,
@@ -133,6 +136,20 @@ fn an_end_that_the_agent_reported_before_it_died_is_believed() {
     agent.kill();
     let daemon = Daemon::start(home.path());
     assert_eq!(ended(&daemon), "reported");
+    daemon.stop();
+}
+
+#[test]
+fn an_agent_of_an_earlier_boot_is_gone_whoever_has_its_numbers_now() {
+    let home = tempfile::tempdir().unwrap();
+    let agent = Agent::start(home.path());
+    let more = json!({ "prompt": "p", "prompt_id": "t" });
+    let mut prompt = frame(1, "UserPromptSubmit", &payload("s", "UserPromptSubmit", more));
+    prompt[BOOT_ID_AT] ^= 1;
+    let spool = Spool::at(Place::of_home(home.path()).spool());
+    spool.write(&prompt, &agent.ancestry(Namespaces::own())).unwrap();
+    let daemon = Daemon::start(home.path());
+    assert_eq!(ended(&daemon), "orphaned");
     daemon.stop();
 }
 
