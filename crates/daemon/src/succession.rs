@@ -157,3 +157,43 @@ impl Dispatcher {
         Ok(Restarting { pid: std::process::id() })
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::Read as _;
+
+    use watchkeeper_os::power::inhibit::Kind;
+
+    use super::*;
+
+    /// A lock as logind gives it, and the end at which logind sees its release.
+    fn lock() -> Result<(HandOver, std::io::PipeReader), Box<dyn std::error::Error>> {
+        let (reader, writer) = std::io::pipe()?;
+        Ok((HandOver::from_parts(vec![(Kind::Idle, writer.into(), std::process::id())])?, reader))
+    }
+
+    #[test]
+    fn what_nobody_takes_in_time_is_let_go() {
+        let (handed, mut end) = lock().unwrap();
+        let custody = Custody::within(Duration::from_millis(10), handed);
+        assert_eq!(end.read(&mut [0]).unwrap(), 0, "the release is seen");
+        assert!(custody.take().is_empty());
+    }
+
+    #[test]
+    fn what_is_taken_in_time_stays_held() {
+        let (handed, mut end) = lock().unwrap();
+        let held = Custody::within(Duration::from_secs(3600), handed).take();
+        assert_eq!(held.iter().map(Held::kind).collect::<Vec<_>>(), [Kind::Idle]);
+        drop(held);
+        assert_eq!(end.read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_description_that_cannot_be_believed_is_none() {
+        for text in ["idle", "idle:1:99999", "idle:1:0", "\u{0}"] {
+            let mut origin = Origin { handed: Some(text.to_owned()), ..Origin::default() };
+            assert!(origin.adopt().is_empty(), "{text:?}");
+        }
+    }
+}
