@@ -26,10 +26,11 @@ const FORWARDED = new Set([
   "session.deleted",
   "session.error",
   "session.compacted",
-  "session.execution.succeeded",
   "session.execution.failed",
   "session.execution.interrupted",
 ]);
+// Of these and of a turn's end the hook may be held until a person has answered.
+const ANSWERED = new Set(["permission.asked", "permission.v2.asked", "permission.updated", "session.execution.succeeded"]);
 const FORWARDED_FAMILIES = ["permission.", "question.", "form."];
 
 const queue = [];
@@ -130,7 +131,7 @@ function listener(act) {
     } else if (type === "message.part.updated") {
       // A call that failed or was rejected has no `tool.execute.after`.
       if (about.part?.type === "tool" && about.part.state?.status === "error") hand(type, event);
-    } else if (type === "session.execution.succeeded" || type.startsWith("permission.")) {
+    } else if (ANSWERED.has(type)) {
       hand(type, event, answered);
     } else if (FORWARDED.has(type) || FORWARDED_FAMILIES.some((family) => type.startsWith(family))) {
       hand(type, event);

@@ -140,8 +140,8 @@ fn read_event(event: &str, value: &Value, context: &Context, out: &mut Parsed) {
         "PreCompact" => context.push(out, SignalBody::Activity { what: Activity::CompactionStarted }),
         "PostCompact" => context.push(out, SignalBody::Activity { what: Activity::CompactionFinished }),
         "SessionEnd" => session_end(value, context, out),
-        // The answer as it is written; the last one races with the Stop.
-        "MessageDisplay" => context.push(out, SignalBody::Activity { what: Activity::Progress }),
+        // The answer as it is written, stamped before the Stop; the first sign of a turn that a notice began.
+        "MessageDisplay" => context.push(out, SignalBody::Activity { what: Activity::ModelOutput }),
         "Stop"
         | "InstructionsLoaded"
         | "SessionDelete"

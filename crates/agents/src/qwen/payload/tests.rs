@@ -21,7 +21,7 @@ fn an_empty_prompt_goes_on() {
         &[r#"Main Started { prompt: Some(Prompt { text: "hi", origin: Person }) }"#],
     );
     check("UserPromptSubmit", json!({ "prompt": "" }), &["Main Activity { what: Progress }"]);
-    check("MessageDisplay", json!({ "is_final": true }), &["Main Activity { what: Progress }"]);
+    check("MessageDisplay", json!({ "is_final": true }), &["Main Activity { what: ModelOutput }"]);
 }
 
 #[test]
