@@ -27,6 +27,8 @@ pub(crate) use system::{create_private, detach};
 
 /// How long a daemon may take until it listens: it replays its journal first.
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(30);
+/// How often a start is repeated while another daemon has the instance and does not answer.
+const RETRY_EVERY: Duration = Duration::from_millis(50);
 /// What a daemon says before it has a log, and when it cannot come up. Begun anew at each start.
 const START_LOG: &str = "daemon-start.log";
 /// How much of it a complaint repeats.
@@ -82,7 +84,8 @@ pub(crate) fn launch(instance: &Instance) -> Result<(), LaunchError> {
             Started::OtherFirst if Instant::now() >= deadline => {
                 return Err(LaunchError::NotReady { said: tail(&instance.place.state.join(START_LOG)) });
             }
-            Started::OtherFirst => {}
+            // It is on its way up or down; nothing tells when.
+            Started::OtherFirst => std::thread::sleep(RETRY_EVERY),
         }
     }
 }

@@ -28,35 +28,71 @@ pub(crate) struct InstanceLock {
 }
 
 impl InstanceLock {
-    /// Takes the lock of the instance whose runtime folder is `run`. Waits for a daemon that is just going away.
+    /// Takes the lock of the instance whose runtime folder is `run`. Waits for a daemon that is just going away, unless
+    /// another one waits already: after a crash every hook of every agent starts a daemon, and one is enough.
     ///
     /// # Errors
-    /// `Held` when another daemon keeps it for longer than its teardown may take.
+    /// `Held` when another daemon keeps it for longer than its teardown may take, or is next.
     pub(crate) fn take(run: &Path) -> Result<Self, LockError> {
         let path = run.join("daemon.lock");
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).read(true).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(|source| LockError::Open { path: path.clone(), source })?;
+        let file = open(&path)?;
+        if try_lock(&file, &path)? {
+            return Ok(Self { _file: file });
+        }
+        let next_path = run.join("daemon.next.lock");
+        let next = open(&next_path)?;
+        if !try_lock(&next, &next_path)? {
+            return Err(LockError::Held { path: next_path });
+        }
         let mut waited = Duration::ZERO;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(std::fs::TryLockError::Error(source)) => return Err(LockError::Open { path, source }),
-                Err(std::fs::TryLockError::WouldBlock) if waited < TEARDOWN_WAIT => {
-                    std::thread::sleep(RETRY_EVERY);
-                    waited += RETRY_EVERY;
-                }
-                Err(std::fs::TryLockError::WouldBlock) => return Err(LockError::Held { path }),
+        while waited < TEARDOWN_WAIT {
+            std::thread::sleep(RETRY_EVERY);
+            waited += RETRY_EVERY;
+            if try_lock(&file, &path)? {
+                return Ok(Self { _file: file });
             }
         }
+        Err(LockError::Held { path })
+    }
+}
+
+fn open(path: &Path) -> Result<File, LockError> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|source| LockError::Open { path: path.to_owned(), source })
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<bool, LockError> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+        Err(std::fs::TryLockError::Error(source)) => Err(LockError::Open { path: path.to_owned(), source }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_waits_and_the_others_leave_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = InstanceLock::take(dir.path()).unwrap();
+        let next_path = dir.path().join("daemon.next.lock");
+        let next = open(&next_path).unwrap();
+        assert!(try_lock(&next, &next_path).unwrap());
+        let started = std::time::Instant::now();
+        let third = InstanceLock::take(dir.path());
+        assert!(matches!(third, Err(LockError::Held { path }) if path == next_path));
+        assert!(started.elapsed() < TEARDOWN_WAIT);
+        drop(next);
+        let path = dir.path().to_owned();
+        let second = std::thread::spawn(move || InstanceLock::take(&path));
+        drop(first);
+        second.join().unwrap().unwrap();
+    }
 
     #[test]
     fn the_second_taker_is_told_and_the_file_stays() {
