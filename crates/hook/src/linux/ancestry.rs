@@ -7,7 +7,7 @@ use watchkeeper_frame::ancestry::{
 
 use super::{
     boot_now_ns,
-    path::{Path, read_file},
+    path::Path,
     sys::{self, CPath, Open},
 };
 use crate::flow::ANCESTORS_NEAR;
@@ -69,9 +69,10 @@ fn file_in<'p>(path: &'p mut Path, folder: usize, name: &str) -> CPath<'p> {
     path.c()
 }
 
+/// `/proc` gives a file of a process in one read, as far as there is room.
 fn contents<'a>(path: &CPath<'_>, room: &'a mut [u8]) -> Option<&'a [u8]> {
     let file = sys::open(None, path, Open::Read).ok()?;
-    let len = read_file(&file, room)?;
+    let len = sys::read(file.number(), room).ok()?;
     room.get(..len)
 }
 

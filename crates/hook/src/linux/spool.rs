@@ -2,8 +2,8 @@
 //! what is written here.
 //!
 //! A busy disk makes each of its calls wait, and none of them can be interrupted. So a child does the work: we wait for its
-//! end, but not beyond our own time, and it goes on without us, in a session of its own, so that nothing that happens to
-//! the agent or to us stops it.
+//! end, but not beyond our own time, and it goes on without us, in a process group of its own, so that nothing that happens
+//! to the agent or to us stops it.
 
 use watchkeeper_frame::spool::{
     Census, DROPPED_FILE, DROPPED_MAX, NAME_BYTES, Room, SpoolName, TEMPORARY_PREFIX, TRAILER_BYTES, trailer,

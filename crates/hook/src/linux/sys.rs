@@ -342,13 +342,14 @@ pub(super) fn reap(Child(child): Child) {
     _ = unsafe { call(61, [child, 0, 0, 0, 0, 0]) };
 }
 
-/// For a copy that outlives its original: a session of its own, and no descriptor for which the agent could wait. What is
-/// kept moves to the number of standard input.
+/// For a copy that outlives its original: a process group of its own, since whole groups are killed, and no descriptor for
+/// which the agent could wait. Not a session: the kernel's scheduler would let a new one wait its turn among all others.
+/// What is kept moves to the number of standard input.
 pub(super) fn leave_everything_but(kept: &Fd) {
     // SAFETY: these calls touch no memory; descriptors that others still have in hand here are not used again. Failures
     // leave a descriptor open for a while longer. Kernels before 5.9 do not know the last call.
     unsafe {
-        _ = call(112, [0; 6]);
+        _ = call(109, [0; 6]);
         _ = call(33, [as_arg(kept.0), 0, 0, 0, 0, 0]);
         _ = call(3, [1, 0, 0, 0, 0, 0]);
         _ = call(3, [2, 0, 0, 0, 0, 0]);

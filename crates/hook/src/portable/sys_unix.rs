@@ -23,6 +23,7 @@ struct Timespec {
 unsafe extern "C" {
     fn clock_gettime(clock: i32, out: *mut Timespec) -> i32;
     safe fn setsid() -> i32;
+    safe fn setpgid(process: i32, group: i32) -> i32;
     fn signal(number: i32, action: usize) -> usize;
     fn fork() -> i32;
     fn close(descriptor: i32) -> i32;
@@ -98,7 +99,8 @@ pub(super) fn keep(write: impl FnOnce() -> Option<File>, deadline_ns: u64) {
     // lock that a thread of ours could hold.
     match unsafe { fork() } {
         0 => {
-            setsid();
+            // Whole groups are killed.
+            setpgid(0, 0);
             for descriptor in (0..DESCRIPTORS).filter(|number| *number != childs.as_raw_fd()) {
                 // SAFETY: nothing that uses one of these runs in the copy.
                 unsafe { close(descriptor) };
