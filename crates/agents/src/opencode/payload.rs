@@ -23,6 +23,9 @@ use crate::{
     observe::{Context, id, label, malformed, path, turn, unknown},
 };
 
+/// The tool by which OpenCode asks its person; the dialog's own event follows.
+const QUESTION_TOOL: &str = "question";
+
 /// Titles that OpenCode gives before it has one.
 const PLACEHOLDER_TITLES: [&str; 2] = ["New session - ", "Child session - "];
 
@@ -194,7 +197,12 @@ fn read_event(
         "session.next.retried" | "message.part.updated" => part(said, &context, out),
         "tool.execute.before" | "session.next.tool.called" => {
             if let Some((id, name)) = call(said) {
-                context.push(out, SignalBody::ToolStarted { id, name });
+                let asks = name == QUESTION_TOOL;
+                context.push(out, SignalBody::ToolStarted { id: id.clone(), name });
+                if asks {
+                    let (reason, subject) = ("question".to_owned(), LockSubject::Tool(id));
+                    context.push(out, SignalBody::SoftLocked { reason, subject });
+                }
             }
         }
         "tool.execute.after" => tool_finished(said, value, &context, out),

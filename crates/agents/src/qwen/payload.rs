@@ -18,7 +18,7 @@ use crate::{
     adapter::Parsed,
     function_parts::result_words,
     json,
-    observe::{Context, id, label, malformed, path, turn, unknown, wall},
+    observe::{Context, id, is_id, label, malformed, path, turn, unknown, wall},
     task_notification::end_of_status,
 };
 
@@ -188,6 +188,8 @@ fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
         let words = json::text(input, "command").or(json::text(input, "description"));
         out.work_pids.extend(work.pid.map(|pid| (work.id.clone(), pid)));
         context.push(out, started(&work.id, work.what, words.map(label)));
+    } else if let Some(agent) = waited_for(&name, input, value) {
+        context.push(out, SignalBody::WorkFinished { id: agent, cause: WorkEnd::Completed });
     }
     if name == "task_stop"
         && let Some(task) = id(input, "task_id")
@@ -196,6 +198,12 @@ fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
         context.push(out, body);
     }
     context.push(out, SignalBody::ToolFinished { id: call, name, failed: false });
+}
+
+/// The subagent whose result a finished call brings. It is named by its kind and the call.
+fn waited_for(name: &str, input: &Value, value: &Value) -> Option<String> {
+    let kind = json::text(input, "subagent_type").filter(|_| name == "agent")?;
+    Some(format!("{kind}-{}", id(value, "tool_call_id")?)).filter(|agent| is_id(agent))
 }
 
 fn notification(value: &Value, context: &Context, out: &mut Parsed) {

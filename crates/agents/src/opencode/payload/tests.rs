@@ -109,6 +109,15 @@ fn dialogs_of_both_generations() {
 fn calls_and_the_work_they_leave() {
     let before = json!({ "input": { "tool": "task", "sessionID": "s", "callID": "k" }, "output": {} });
     check("tool.execute.before", before, &[r#"s Main ToolStarted { id: "k", name: "task" }"#]);
+    let question = json!({ "input": { "tool": "question", "sessionID": "s", "callID": "k" }, "output": {} });
+    check(
+        "tool.execute.before",
+        question,
+        &[
+            r#"s Main ToolStarted { id: "k", name: "question" }"#,
+            r#"s Main SoftLocked { reason: "question", subject: Tool("k") }"#,
+        ],
+    );
     let after = |output: &str| json!({ "input": { "tool": "task", "sessionID": "s", "callID": "k" }, "output": { "output": output } });
     let ended = r#"s Main ToolFinished { id: "k", name: "task", failed: false }"#;
     check(

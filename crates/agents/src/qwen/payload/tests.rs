@@ -50,6 +50,27 @@ fn a_finished_tool_may_leave_work_behind() {
 }
 
 #[test]
+fn the_result_of_a_subagent_is_its_end() {
+    let call = |words: &str| {
+        json!({
+            "tool_name": "agent", "tool_use_id": "t", "tool_call_id": "call_1",
+            "tool_input": { "subagent_type": "general" }, "tool_response": { "llmContent": words },
+        })
+    };
+    let ended = r#"Main ToolFinished { id: "t", name: "agent", failed: false }"#;
+    check(
+        "PostToolUse",
+        call("The answer is 4"),
+        &[r#"Main WorkFinished { id: "general-call_1", cause: Completed }"#, ended],
+    );
+    check(
+        "PostToolUse",
+        call("Background agent launched successfully.\ntask_id: general-call_1 (internal)"),
+        &[r#"Main WorkStarted { id: "general-call_1", what: Subagent, label: None, process: None }"#, ended],
+    );
+}
+
+#[test]
 fn an_interrupted_tool_ends_the_turn() {
     let failure =
         |interrupt: bool| json!({ "tool_name": "sh", "tool_use_id": "t", "is_interrupt": interrupt });
