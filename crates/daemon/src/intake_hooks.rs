@@ -8,7 +8,7 @@ use watchkeeper_core::{
     input::HeldHook,
     signal::{AgentProcess, Source},
     time::{Boot, Stamp},
-    view::ShownState,
+    view::{SessionView, ShownState},
 };
 use watchkeeper_frame::spool::{Event as SpoolEvent, Spool, SpoolError};
 use watchkeeper_frame::{Flags, Head, Refusal, Request};
@@ -232,7 +232,10 @@ impl Dispatcher {
         });
         let views = observations.iter().filter_map(|o| o.session.as_ref()).map(|id| {
             let view = self.core.session(&SessionKey::new(agent, id.clone()));
-            view.filter(|v| v.state != ShownState::Ended).map(|v| v.watched)
+            // What a long spool says of one process is looked up once: its watch begins when all of it is heard.
+            let is_known =
+                |v: &SessionView| v.watched || (matches!(way, Way::Spool { .. }) && !v.processes.is_empty());
+            view.filter(|v| v.state != ShownState::Ended).map(|v| is_known(&v))
         });
         let (unwatched, unknown) =
             views.fold((false, false), |(a, b), v| (a || v == Some(false), b || v.is_none()));

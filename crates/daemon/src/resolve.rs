@@ -89,23 +89,26 @@ pub(crate) fn agent_recorded(kind: AgentKind, boot: BootId, block: &[u8]) -> Res
     }
     let recorded: Vec<Ancestor<'_>> = ancestry.ancestors().collect();
     let at = |ancestor: &Ancestor<'_>| ProcessRef { pid: ancestor.pid, start: ancestor.start, boot };
-    let mut living: Vec<ProcessRow> = Vec::new();
-    for ancestor in &recorded {
+    let (mut living, mut infos) = (Vec::<ProcessRow>::new(), Vec::new());
+    let mut nearest = None;
+    // One after the other: who stands above the agent is not worth a look.
+    for (index, ancestor) in recorded.iter().enumerate() {
         let known = living.iter().any(|row| is(row, ancestor));
         if !known && identity::same(&at(ancestor)) == Sameness::Same {
             living.extend(chain_of(ancestor.pid).rows);
         }
-    }
-    let mut infos: Vec<ProcessInfo> = Vec::new();
-    for (index, ancestor) in recorded.iter().enumerate() {
         let row = living.iter().find(|row| is(row, ancestor));
         infos.push(ProcessInfo {
             // Who has lost its parent since has another one now.
             ppid: recorded.get(index + 1).map_or(0, |parent| parent.pid),
             ..row.map_or_else(|| seen(ancestor), info)
         });
+        if let Found::Agent { index, shared } = find(adapter.ancestry(), &infos) {
+            nearest = Some((index, shared));
+            break;
+        }
     }
-    let Found::Agent { index, shared } = find(adapter.ancestry(), &infos) else {
+    let Some((index, shared)) = nearest else {
         return not_found("no ancestor that the spooled event names is this agent");
     };
     let Some(process) = recorded.get(index).map(at) else { return not_found("no such ancestor") };
