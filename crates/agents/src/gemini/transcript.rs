@@ -15,8 +15,9 @@ use crate::{
 /// How far into a line its type stands, behind an id and a time.
 const TYPE_WITHIN: usize = 256;
 
-/// Beginnings and marks of records that are parsed.
+/// Beginnings and marks of records that are parsed. A `$set` repeats what was said, up to the whole history.
 const HEADER: &[u8] = b"{\"sessionId\":";
+const RECORD: &[u8] = b"{\"id\":";
 const WANTED: [&[u8]; 4] =
     [b"\"type\":\"user\"", b"\"type\":\"gemini\"", b"\"type\":\"info\"", b"\"type\":\"error\""];
 
@@ -44,8 +45,8 @@ impl Reader {
 impl TranscriptReader for Reader {
     fn wants(&self, line: &[u8]) -> bool {
         let head = line.get(..TYPE_WITHIN).unwrap_or(line);
-        head.starts_with(HEADER)
-            || WANTED.iter().any(|mark| head.windows(mark.len()).any(|window| window == *mark))
+        let is_wanted = || WANTED.iter().any(|mark| head.windows(mark.len()).any(|window| window == *mark));
+        head.starts_with(HEADER) || (head.starts_with(RECORD) && is_wanted())
     }
 
     fn line(&mut self, line: &[u8], out: &mut Parsed) {
@@ -96,7 +97,9 @@ fn user(record: &Value, context: &Context, out: &mut Parsed) {
         }
         return;
     }
-    if let Some(text) = words(record, "content") {
+    // What Gemini puts there itself begins with a tag: the context, written anew after a cancelled request, or a summary.
+    // A person's prompt that does has its hook.
+    if let Some(text) = words(record, "content").filter(|text| !text.trim_start().starts_with('<')) {
         let prompt = Prompt { text, origin: PromptOrigin::Person };
         context.push(out, SignalBody::Started { prompt: Some(prompt) });
     }

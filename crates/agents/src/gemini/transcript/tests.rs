@@ -26,6 +26,8 @@ fn prompts_results_and_answers() {
     };
     let prompt = user(r#"[{"text":"hi"}]"#);
     check(&[&prompt], &[r#"Started { prompt: Some(Prompt { text: "hi", origin: Person }) }"#]);
+    check(&[&user(r#"[{"text":"<session_context>\nThis is"}]"#)], &[]);
+    check(&[&format!(r#"{{"$set":{{"messages":[{prompt}]}}}}"#)], &[]);
     let result = |name: &str, response: &str| {
         format!(r#"{{"functionResponse":{{"name":"{name}","response":{response}}}}}"#)
     };
