@@ -17,7 +17,7 @@ use watchkeeper_core::{
     Signal, SignalBody,
     signal::{Facts, Source, Thread},
 };
-use watchkeeper_frame::Place;
+use watchkeeper_frame::{Place, spool::SPOOL_MAX_FILES};
 use watchkeeper_os::{
     power::inhibit::HandOver,
     process::{exit_watch::ExitWatch, open_files},
@@ -33,6 +33,7 @@ use crate::{
     exceptions,
     follow::Follower,
     instance::InstanceLock,
+    intake_hooks::SPOOL_A_TURN,
     journal::{EventReader, Journal, Row},
     keep_awake::{self, Wish},
     observe, ready,
@@ -50,6 +51,8 @@ pub(crate) const TEARDOWN_MAX: Duration =
     CLOSE_WITHIN.saturating_add(TASKS_WITHIN).saturating_add(Duration::from_secs(1));
 /// Rows left out of one fold because the core panics at them; with more of them the journal counts as unreadable.
 const BAD_ROWS_MAX: usize = 16;
+/// Turns in which the whole of a full spool is heard before the doors open; what comes later waits until they are.
+const SPOOL_TURNS: usize = SPOOL_MAX_FILES.div_ceil(SPOOL_A_TURN);
 /// The fact that says how the last run ended.
 const CLEAN: &str = "clean";
 
@@ -131,7 +134,12 @@ pub(crate) async fn run(
     }
     _ = dispatcher.apply(InputBody::RuntimeStarted { clean: was_clean });
     // All of it: an end in a long spool must be heard before its session is found gone.
-    while dispatcher.drain_spool() > 0 {}
+    // But not what hooks add all the while: they would keep the doors closed for as long as they come.
+    for _ in 0..SPOOL_TURNS {
+        if dispatcher.drain_spool() == 0 {
+            break;
+        }
+    }
     // Now it is known what is wanted: of what was handed over the rest is let go.
     let (leave, leaving) = oneshot::channel();
     tasks.spawn(keep_awake::run(wishes, custody.take(), events, leave));

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Spooled events taken in one turn; the rest follows when these are durable.
-const SPOOL_A_TURN: usize = 512;
+pub(crate) const SPOOL_A_TURN: usize = 512;
 
 /// How a frame came.
 #[derive(Debug, Clone, Copy)]
