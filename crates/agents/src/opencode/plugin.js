@@ -3,6 +3,10 @@
 // Written by `watchkeeper install`, replaced by newer versions, deleted by `watchkeeper uninstall`.
 
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { closeSync, openSync, unlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 const COMMAND = ["watchkeeper-hook", "opencode"];
 
@@ -42,18 +46,35 @@ function toText(payload) {
   );
 }
 
+// The payload as an open file that has no name any more. A pipe would be written when the event loop has time for it, and
+// the hook does not wait that long.
+function openPayload(payload) {
+  const path = join(tmpdir(), `watchkeeper-${process.pid}-${randomUUID()}`);
+  try {
+    writeFileSync(path, payload, { mode: 0o600, flag: "wx" });
+    return openSync(path, "r");
+  } finally {
+    unlinkSync(path);
+  }
+}
+
 // Runs the hook once; done when it has ended. `answered` gets what it printed, if that is an object.
 function run({ event, payload, answered }) {
   return new Promise((done) => {
     try {
-      const child = spawn(COMMAND[0], [...COMMAND.slice(1), event], {
-        stdio: ["pipe", "pipe", "ignore"],
-        detached: process.platform !== "win32",
-        windowsHide: true,
-      });
+      const input = openPayload(payload);
+      let child;
+      try {
+        child = spawn(COMMAND[0], [...COMMAND.slice(1), event], {
+          stdio: [input, "pipe", "ignore"],
+          detached: process.platform !== "win32",
+          windowsHide: true,
+        });
+      } finally {
+        closeSync(input);
+      }
       let answer = "";
       child.on("error", () => done());
-      child.stdin.on("error", () => {});
       child.stdout.on("data", (bytes) => {
         if (answer.length < ANSWER_MAX) answer += bytes;
       });
@@ -67,7 +88,6 @@ function run({ event, payload, answered }) {
         }
       });
       child.unref();
-      child.stdin.end(payload);
     } catch {
       done();
     }
