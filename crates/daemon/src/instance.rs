@@ -24,7 +24,7 @@ pub enum LockError {
 /// Held for as long as the daemon runs; released last.
 #[derive(Debug)]
 pub(crate) struct InstanceLock {
-    _file: File,
+    file: File,
 }
 
 impl InstanceLock {
@@ -37,7 +37,7 @@ impl InstanceLock {
         let path = run.join("daemon.lock");
         let file = open(&path)?;
         if try_lock(&file, &path)? {
-            return Ok(Self { _file: file });
+            return Ok(Self { file });
         }
         let next_path = run.join("daemon.next.lock");
         let next = open(&next_path)?;
@@ -49,11 +49,36 @@ impl InstanceLock {
             std::thread::sleep(RETRY_EVERY);
             waited += RETRY_EVERY;
             if try_lock(&file, &path)? {
-                return Ok(Self { _file: file });
+                return Ok(Self { file });
             }
         }
         Err(LockError::Held { path })
     }
+
+    /// The lock that a former life of this process held, still locked; `None` when it is not that, or another file has its
+    /// place by now.
+    pub(crate) fn adopt(run: &Path, file: File) -> Option<Self> {
+        let path = run.join("daemon.lock");
+        let in_place = open(&path).ok()?;
+        (is_same_file(&file, &in_place) && try_lock(&file, &path).ok()?).then_some(Self { file })
+    }
+
+    pub(crate) fn into_file(self) -> File {
+        self.file
+    }
+}
+
+#[cfg(unix)]
+fn is_same_file(one: &File, other: &File) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let of = |file: &File| file.metadata().map(|m| (m.dev(), m.ino())).ok();
+    of(one).is_some_and(|one| of(other) == Some(one))
+}
+
+/// Here a file that comes along never left its process.
+#[cfg(not(unix))]
+const fn is_same_file(_one: &File, _other: &File) -> bool {
+    true
 }
 
 fn open(path: &Path) -> Result<File, LockError> {
@@ -92,6 +117,19 @@ mod tests {
         let second = std::thread::spawn(move || InstanceLock::take(&path));
         drop(first);
         second.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_lock_goes_from_one_life_to_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("daemon.lock");
+        let first = InstanceLock::take(dir.path()).unwrap();
+        let second = InstanceLock::adopt(dir.path(), first.into_file()).unwrap();
+        assert!(matches!(try_lock(&open(&path).unwrap(), &path), Ok(false)), "held all the while");
+        let other = File::create(dir.path().join("other")).unwrap();
+        assert!(InstanceLock::adopt(dir.path(), other).is_none());
+        std::fs::remove_file(&path).unwrap();
+        assert!(InstanceLock::adopt(dir.path(), second.into_file()).is_none(), "the name is another one's");
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod succession;
 mod wall_clock;
 mod work_process;
 
-use std::{io, path::PathBuf};
+use std::{fs::File, io, path::PathBuf};
 
 use boot::End;
 use instance::InstanceLock;
@@ -81,11 +81,13 @@ impl RunError {
 /// # Errors
 /// When it cannot come up; another daemon of the same instance is one reason.
 pub fn run(place: Place, private: bool, mut origin: Origin) -> Result<(), RunError> {
-    let custody = Custody::of(origin.adopt());
+    let mut handed = origin.adopt();
+    let lock = handed.take_companion();
+    let custody = Custody::of(handed);
     boot::prepare(&place)?;
     exceptions::install(&place.state);
     let _log = logging::start(&place.state).map_err(RunError::Log)?;
-    let outcome = live(&place, private, &mut origin, custody);
+    let outcome = live(&place, private, &mut origin, lock, custody);
     if let Err(error) = &outcome
         && !error.is_already_running()
     {
@@ -96,8 +98,17 @@ pub fn run(place: Place, private: bool, mut origin: Origin) -> Result<(), RunErr
 
 /// One life after the other, in one process only when a successor cannot be started: a daemon that goes on is better than
 /// none.
-fn live(place: &Place, private: bool, origin: &mut Origin, mut custody: Custody) -> Result<(), RunError> {
-    let lock = InstanceLock::take(&place.run)?;
+fn live(
+    place: &Place,
+    private: bool,
+    origin: &mut Origin,
+    handed_lock: Option<File>,
+    mut custody: Custody,
+) -> Result<(), RunError> {
+    let mut lock = match handed_lock.and_then(|file| InstanceLock::adopt(&place.run, file)) {
+        Some(lock) => lock,
+        None => InstanceLock::take(&place.run)?,
+    };
     loop {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Runtime)?;
@@ -106,7 +117,13 @@ fn live(place: &Place, private: bool, origin: &mut Origin, mut custody: Custody)
             End::Succeeded(successor, handed) => {
                 // A page that is just being read keeps nobody waiting.
                 runtime.shutdown_background();
-                custody = Custody::of(origin.give_way(successor, handed));
+                // The lock goes along: between two lives nobody else may take the instance.
+                let mut back = origin.give_way(successor, handed.with_companion(lock.into_file()));
+                lock = match back.take_companion().and_then(|file| InstanceLock::adopt(&place.run, file)) {
+                    Some(lock) => lock,
+                    None => InstanceLock::take(&place.run)?,
+                };
+                custody = Custody::of(back);
             }
         }
     }

@@ -5,9 +5,10 @@
 
 use std::{
     fmt::Write,
+    fs::File,
     io,
     os::{
-        fd::{AsRawFd, OwnedFd, RawFd},
+        fd::{AsFd, AsRawFd, OwnedFd, RawFd},
         unix::process::CommandExt,
     },
     path::PathBuf,
@@ -28,14 +29,18 @@ pub const MAX_HANDED_OVER: usize = 16;
 #[derive(Debug, Default)]
 pub struct HandOver {
     parts: Vec<(Kind, OwnedFd, u32)>,
+    companion: Option<File>,
 }
+
+/// What a companion is called in a description, in the place of a kind; its pid is always 0.
+const COMPANION: &str = "file";
 
 /// Handed locks that cannot be taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum HandOverError {
     #[error("the handed-over locks are not described as kind:pid:descriptor")]
     Malformed,
-    #[error("the handed-over descriptor {raw} is not open or not one of logind's")]
+    #[error("the handed-over descriptor {raw} is not open or not what it is said to be")]
     NotALock { raw: RawFd },
     #[error("making descriptor {raw} survive the exec: {errno}")]
     Keep { raw: RawFd, errno: Errno },
@@ -49,7 +54,19 @@ impl HandOver {
     /// Prepares locks for a successor. They are released if this is dropped.
     #[must_use]
     pub fn new(held: impl IntoIterator<Item = Held>) -> Self {
-        Self { parts: held.into_iter().take(MAX_HANDED_OVER).map(Held::into_parts).collect() }
+        let parts = held.into_iter().take(MAX_HANDED_OVER).map(Held::into_parts).collect();
+        Self { parts, companion: None }
+    }
+
+    /// Sends a file along, such as the lock of the one who may hold all this. It replaces an earlier one.
+    #[must_use]
+    pub fn with_companion(self, file: File) -> Self {
+        Self { companion: Some(file), ..self }
+    }
+
+    /// The file that came along.
+    pub fn take_companion(&mut self) -> Option<File> {
+        self.companion.take()
     }
 
     /// The locks with their kinds and listed pids, to pass over a socket (`SCM_RIGHTS`).
@@ -69,7 +86,7 @@ impl HandOver {
                 return Err(HandOverError::NotALock { raw: fd.as_raw_fd() });
             }
         }
-        Ok(Self { parts })
+        Ok(Self { parts, companion: None })
     }
 
     /// Makes the locks survive an exec of this process and describes them in one word for
@@ -87,6 +104,12 @@ impl HandOver {
             // Writing to a String cannot fail.
             _ = write!(text, "{comma}{}:{pid}:{raw}", kind.name());
         }
+        if let Some(file) = &self.companion {
+            let raw = file.as_raw_fd();
+            fcntl_setfd(file, FdFlags::empty()).map_err(|errno| HandOverError::Keep { raw, errno })?;
+            let comma = if text.is_empty() { "" } else { "," };
+            _ = write!(text, "{comma}{COMPANION}:0:{raw}");
+        }
         Ok(text)
     }
 
@@ -103,7 +126,8 @@ impl HandOver {
             }
             Err(error) => error,
         };
-        for (_, fd, _) in &self.parts {
+        let locks = self.parts.iter().map(|(_, fd, _)| fd.as_fd());
+        for fd in locks.chain(self.companion.as_ref().map(AsFd::as_fd)) {
             if let Err(errno) = fcntl_setfd(fd, FdFlags::CLOEXEC) {
                 error = HandOverError::Withdraw { errno };
             }
@@ -117,19 +141,29 @@ impl HandOver {
     /// # Errors
     /// When the text is malformed or a descriptor is not an open pipe; everything described is closed then.
     pub fn from_text(text: &str) -> Result<Self, HandOverError> {
-        let mut parts = Vec::new();
+        let (mut parts, mut companion) = (Vec::new(), None);
         for entry in text.split(',').filter(|entry| !entry.is_empty()) {
             let (kind, pid, raw) = parse(entry).ok_or(HandOverError::Malformed)?;
+            let Some(kind) = kind else {
+                let fd =
+                    super::sys_linux::take_inherited(raw).map_err(|_| HandOverError::NotALock { raw })?;
+                let is_file =
+                    fstat(&fd).is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::RegularFile);
+                if !is_file || companion.replace(File::from(fd)).is_some() {
+                    return Err(HandOverError::NotALock { raw });
+                }
+                continue;
+            };
             if parts.len() == MAX_HANDED_OVER {
                 return Err(HandOverError::Malformed);
             }
             let fd = super::sys_linux::take_inherited(raw).map_err(|_| HandOverError::NotALock { raw })?;
             parts.push((kind, fd, pid));
         }
-        Self::from_parts(parts)
+        Ok(Self { companion, ..Self::from_parts(parts)? })
     }
 
-    /// Whether nothing is handed over.
+    /// Whether no lock is handed over.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
@@ -142,9 +176,12 @@ impl HandOver {
     }
 }
 
-fn parse(entry: &str) -> Option<(Kind, u32, RawFd)> {
+/// Kind, pid and descriptor; no kind is the companion.
+fn parse(entry: &str) -> Option<(Option<Kind>, u32, RawFd)> {
     let mut fields = entry.split(':');
-    let parsed = (Kind::of_name(fields.next()?)?, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let name = fields.next()?;
+    let kind = if name == COMPANION { None } else { Some(Kind::of_name(name)?) };
+    let parsed = (kind, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     fields.next().is_none().then_some(parsed)
 }
 
@@ -153,14 +190,15 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Option<(Kind, u32, RawFd)>) {
+    fn check(text: &str, expected: Option<(Option<Kind>, u32, RawFd)>) {
         assert_eq!(parse(text), expected, "{text:?}");
     }
 
     #[test]
     fn entries_are_kind_pid_descriptor() {
-        check("idle:12:5", Some((Kind::Idle, 12, 5)));
-        check("handle-lid-switch:12:5", Some((Kind::LidSwitch, 12, 5)));
+        check("idle:12:5", Some((Some(Kind::Idle), 12, 5)));
+        check("handle-lid-switch:12:5", Some((Some(Kind::LidSwitch), 12, 5)));
+        check("file:0:5", Some((None, 0, 5)));
         for text in
             ["", "idle", "idle:12", "idle:12:", "idle:12:5:6", "shutdown:1:5", "idle:-1:5", "idle:1:x"]
         {
@@ -172,13 +210,15 @@ mod tests {
     fn an_exec_that_fails_leaves_the_locks_closed_to_children() {
         let (lock, _other) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let raw = lock.as_raw_fd();
-        let handed = HandOver::from_parts(vec![(Kind::Idle, lock, 7)]).unwrap();
+        let file = File::open("/proc/self/status").unwrap();
+        let raw_file = file.as_raw_fd();
+        let handed = HandOver::from_parts(vec![(Kind::Idle, lock, 7)]).unwrap().with_companion(file);
         let mut described = String::new();
-        let (handed, error) = handed.exec(|text| {
+        let (mut handed, error) = handed.exec(|text| {
             described.push_str(text);
             Command::new("/nonexistent/program")
         });
-        assert_eq!(described, format!("idle:7:{raw}"));
+        assert_eq!(described, format!("idle:7:{raw},file:0:{raw_file}"));
         assert!(
             matches!(&error, HandOverError::Exec { program, .. } if program.ends_with("program")),
             "{error:?}"
@@ -186,6 +226,8 @@ mod tests {
         let (_, fd, _) = &handed.parts[0];
         assert_eq!(rustix::io::fcntl_getfd(fd), Ok(FdFlags::CLOEXEC));
         assert!(!handed.is_empty());
+        let file = handed.take_companion().unwrap();
+        assert_eq!(rustix::io::fcntl_getfd(&file), Ok(FdFlags::CLOEXEC));
     }
 
     #[test]
@@ -196,6 +238,7 @@ mod tests {
         assert!(HandOver::from_text("idle:1:-1").is_err());
         assert!(HandOver::from_text("idle:1:1000000").is_err());
         assert!(HandOver::from_text("idle:1").is_err());
+        assert!(HandOver::from_text("file:0:1000000").is_err());
         assert!(HandOver::from_text("").is_ok_and(|handed| handed.into_held().is_empty()));
     }
 }

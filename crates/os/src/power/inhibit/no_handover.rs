@@ -1,12 +1,14 @@
 //! Systems whose locks end with their process whatever is done: a successor takes its own.
 
-use std::process::Command;
+use std::{fs::File, process::Command};
 
 use super::Held;
 
 /// Nothing; the locks given to it are released.
 #[derive(Debug, Default)]
-pub struct HandOver(());
+pub struct HandOver {
+    companion: Option<File>,
+}
 
 /// Handed locks that cannot be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +24,18 @@ impl HandOver {
     #[must_use]
     pub fn new(held: impl IntoIterator<Item = Held>) -> Self {
         held.into_iter().for_each(drop);
-        Self(())
+        Self::default()
+    }
+
+    /// Keeps a file, for the caller itself: nobody else will get it.
+    #[must_use]
+    pub fn with_companion(self, file: File) -> Self {
+        Self { companion: Some(file) }
+    }
+
+    /// The file that was kept.
+    pub fn take_companion(&mut self) -> Option<File> {
+        self.companion.take()
     }
 
     /// An empty description.
@@ -50,7 +63,7 @@ impl HandOver {
     /// # Errors
     /// When anything is described.
     pub fn from_text(text: &str) -> Result<Self, HandOverError> {
-        if text.is_empty() { Ok(Self(())) } else { Err(HandOverError::Malformed) }
+        if text.is_empty() { Ok(Self::default()) } else { Err(HandOverError::Malformed) }
     }
 
     /// No locks.
