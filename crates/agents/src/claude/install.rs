@@ -4,7 +4,7 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, TimeoutUnit, Wait,
+    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait,
 };
 
 /// Every event that tells something about a session. Not MessageDisplay (one a text block, tells nothing more) and
@@ -39,7 +39,7 @@ static SETTINGS: HooksFile = HooksFile {
     strict: false,
     off_switches: &[OffSwitch::DISABLE_ALL],
     timeout_unit: TimeoutUnit::Seconds,
-    native_shell: false,
+    runs_in: RunsIn::Posix,
 };
 
 static FILES: &[&dyn ConfigFile] = &[&SETTINGS];

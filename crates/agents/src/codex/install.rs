@@ -4,7 +4,7 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    CLOSING_S, ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, KeyedState, Nesting,
+    CLOSING_S, ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, KeyedState, Nesting, RunsIn,
     TimeoutUnit, Trust, Wait, hex_digest, states,
 };
 
@@ -34,7 +34,7 @@ static HOOKS: HooksFile = HooksFile {
     strict: true,
     off_switches: &[],
     timeout_unit: TimeoutUnit::Seconds,
-    native_shell: false,
+    runs_in: RunsIn::Posix,
 };
 
 static CONFIG: FeatureSwitch =

@@ -4,7 +4,7 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, TimeoutUnit, Wait,
+    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait,
 };
 
 /// A failing PreToolUse hook denies the tool, so that one never fails.
@@ -34,7 +34,7 @@ static HOOKS: HooksFile = HooksFile {
     strict: false,
     off_switches: &[OffSwitch::DISABLE_ALL],
     timeout_unit: TimeoutUnit::Seconds,
-    native_shell: true,
+    runs_in: RunsIn::PowerShell,
 };
 
 static FILES: &[&dyn ConfigFile] = &[&HOOKS];

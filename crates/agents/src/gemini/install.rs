@@ -3,7 +3,7 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, TimeoutUnit, Wait,
+    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait,
 };
 
 /// Not the model events (one or more a request, and one a chunk of an answer) and not `PreCompress` (before each
@@ -28,7 +28,7 @@ static SETTINGS: HooksFile = HooksFile {
     strict: false,
     off_switches: &[OffSwitch { path: &["hooksConfig", "enabled"], value: false }],
     timeout_unit: TimeoutUnit::Milliseconds,
-    native_shell: true,
+    runs_in: RunsIn::PowerShell,
 };
 
 static FILES: &[&dyn ConfigFile] = &[&SETTINGS];

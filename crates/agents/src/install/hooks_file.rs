@@ -84,6 +84,16 @@ impl TimeoutUnit {
     }
 }
 
+/// With which shell an agent runs the command on Windows; a POSIX one everywhere else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunsIn {
+    /// A POSIX one there too.
+    Posix,
+    PowerShell,
+    /// The one that the entry names under `shell`.
+    Named,
+}
+
 /// A member that switches all hooks off, by its path from the root.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OffSwitch {
@@ -131,8 +141,7 @@ pub(crate) struct HooksFile {
     pub(crate) strict: bool,
     pub(crate) off_switches: &'static [OffSwitch],
     pub(crate) timeout_unit: TimeoutUnit,
-    /// Whether the agent runs hooks with PowerShell on Windows; the others run a POSIX shell everywhere.
-    pub(crate) native_shell: bool,
+    pub(crate) runs_in: RunsIn,
 }
 
 /// An entry of ours, by position.
@@ -353,7 +362,7 @@ impl HooksFile {
     }
 
     /// The members of our entry, with their JSON.
-    fn fields(&self, event: &HookEvent, wiring: &Wiring) -> [(&'static str, String); 3] {
+    fn fields(&self, event: &HookEvent, wiring: &Wiring) -> Vec<(&'static str, String)> {
         let timeouts = &wiring.timeouts;
         let timeout_s = match event.wait {
             Wait::Stop => timeouts.stop_s,
@@ -361,7 +370,10 @@ impl HooksFile {
             Wait::Short => timeouts.other_s,
             Wait::Closing => timeouts.other_s.min(CLOSING_S),
         };
-        let shell = if self.native_shell { wiring.shell } else { Shell::Posix };
+        let shell = match self.runs_in {
+            RunsIn::Posix => Shell::Posix,
+            RunsIn::PowerShell | RunsIn::Named => wiring.shell,
+        };
         let mut command = wiring.command(self.agent, event.name, shell);
         if event.must_succeed {
             command.push_str(match shell {
@@ -374,16 +386,21 @@ impl HooksFile {
             (Nesting::Flat, Shell::Posix) => ("bash", "timeoutSec"),
             (Nesting::Flat, Shell::PowerShell) => ("powershell", "timeoutSec"),
         };
-        [
+        let mut fields = vec![
             ("type", "\"command\"".to_owned()),
             (command_name, serde_json::Value::String(command).to_string()),
             (timeout_name, self.timeout_unit.number(timeout_s).to_string()),
-        ]
+        ];
+        if self.runs_in == RunsIn::Named && shell == Shell::PowerShell {
+            fields.push(("shell", "\"powershell\"".to_owned()));
+        }
+        fields
     }
 
     fn hook_text(&self, event: &HookEvent, wiring: &Wiring) -> String {
-        let fields = self.fields(event, wiring).map(|(name, value)| member(name, &value));
-        format!("{{{}}}", fields.join(", "))
+        let fields = self.fields(event, wiring);
+        let members: Vec<String> = fields.iter().map(|(name, value)| member(name, value)).collect();
+        format!("{{{}}}", members.join(", "))
     }
 
     fn element_text(&self, event: &HookEvent, wiring: &Wiring) -> String {

@@ -15,7 +15,7 @@ use std::fmt;
 use watchkeeper_core::AgentKind;
 
 pub use command::{HOOK_PROGRAM, Instance, Shell, Timeouts, Wiring, is_ours};
-pub(crate) use hooks_file::{CLOSING_S, HookEvent, HooksFile, Nesting, OffSwitch, TimeoutUnit, Wait};
+pub(crate) use hooks_file::{CLOSING_S, HookEvent, HooksFile, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait};
 pub(crate) use own_file::OwnFile;
 pub(crate) use sha256::hex_digest;
 pub(crate) use switch::{FeatureSwitch, KeyedState, states};

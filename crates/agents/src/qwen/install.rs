@@ -3,7 +3,7 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, TimeoutUnit, Wait,
+    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait,
 };
 
 /// Not `MessageDisplay` (one a piece of an answer), `PostToolBatch`, and what only displays.
@@ -35,7 +35,7 @@ static SETTINGS: HooksFile = HooksFile {
     strict: false,
     off_switches: &[OffSwitch::DISABLE_ALL],
     timeout_unit: TimeoutUnit::SecondsBelow1000,
-    native_shell: true,
+    runs_in: RunsIn::Named,
 };
 
 static FILES: &[&dyn ConfigFile] = &[&SETTINGS];

@@ -360,3 +360,21 @@ fn a_long_wait_is_written_in_the_agents_unit() {
     assert_eq!(timeout(&GeminiInstall, "AfterAgent"), Some(4_000_000));
     assert_eq!(timeout(&GeminiInstall, "BeforeAgent"), Some(10_000));
 }
+
+#[test]
+fn on_windows_each_agent_gets_its_own_shell() {
+    let wiring = Wiring { shell: Shell::PowerShell, ..wiring() };
+    let entry = |installer: &dyn Installer, event: &str| {
+        let file = file(installer);
+        let Edit::Write(text) = file.install(None, &wiring).unwrap() else { panic!("nothing written") };
+        assert!(file.inspect(Some(&text), &wiring).unwrap().is_current());
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["hooks"][event][0]["hooks"][0].clone()
+    };
+    let program = "'/opt/w k/watchkeeper-hook'";
+    assert_eq!(entry(&ClaudeInstall, "Stop")["command"], "\"/opt/w k/watchkeeper-hook\" claude Stop");
+    assert_eq!(entry(&GeminiInstall, "AfterAgent")["command"], format!("& {program} gemini AfterAgent"));
+    let qwen = entry(&QwenInstall, "Stop");
+    assert_eq!(qwen["command"], format!("& {program} qwen Stop"));
+    assert_eq!(qwen["shell"], "powershell");
+}
