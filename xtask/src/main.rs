@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
+#[cfg(target_os = "linux")]
 mod bench;
 mod build;
 mod tidy;
@@ -29,7 +30,10 @@ fn main() -> ExitCode {
         "build" => build::release().map(|bin| println!("built {}", bin.display())),
         "test" => verify::run(&rest),
         "tidy" => tidy::run(),
+        #[cfg(target_os = "linux")]
         "bench" => bench::run(&rest),
+        #[cfg(not(target_os = "linux"))]
+        "bench" => Err(anyhow::anyhow!("the benchmarks measure by /proc and pidfd: they run on Linux only")),
         "help" | "--help" | "-h" | "" => {
             println!("{HELP}");
             Ok(())

@@ -8,65 +8,29 @@ use crate::{build, cargo, execute, root, tidy};
 struct Stage {
     name: &'static str,
     what: &'static str,
-    /// Run when no stage is named; the others take long or want a quiet machine.
-    always: bool,
     run: fn() -> Result<()>,
 }
 
 const STAGES: &[Stage] = &[
-    Stage {
-        name: "tools",
-        always: true,
-        what: "programs that the tests need, by apt where they are missing",
-        run: tools,
-    },
-    Stage { name: "tidy", always: true, what: "format, layers, leftovers", run: tidy::run },
-    Stage { name: "clippy", always: true, what: "lints of all crates, warnings are errors", run: clippy },
-    Stage {
-        name: "unit",
-        always: true,
-        what: "tests of all crates, the recorded sessions among them",
-        run: unit,
-    },
+    Stage { name: "tools", what: "programs that the tests need, by apt where they are missing", run: tools },
+    Stage { name: "tidy", what: "format, layers, leftovers", run: tidy::run },
+    Stage { name: "clippy", what: "lints of all crates, warnings are errors", run: clippy },
+    Stage { name: "unit", what: "tests of all crates, the recorded sessions among them", run: unit },
     Stage {
         name: "sim",
-        always: true,
         what: "10,000 made-up schedules with faults; everything must be reached",
         run: simulate,
     },
-    Stage {
-        name: "faults",
-        always: false,
-        what: "five planted faults, each found within 1,000 seeds",
-        run: planted_faults,
-    },
-    Stage {
-        name: "cross",
-        always: false,
-        what: "types of the whole workspace for Windows and macOS",
-        run: cross,
-    },
-    Stage {
-        name: "logind",
-        always: true,
-        what: "the hold against the real logind, polkit and UPower",
-        run: logind,
-    },
-    Stage {
-        name: "agents",
-        always: false,
-        what: "real Claude Code and Codex from hook to inhibitor",
-        run: agents,
-    },
-    Stage { name: "crash", always: false, what: "the daemon killed 200 times under 64 senders", run: crash },
+    Stage { name: "faults", what: "five planted faults, each found within 1,000 seeds", run: planted_faults },
+    Stage { name: "cross", what: "types of the whole workspace for Windows and macOS", run: cross },
+    Stage { name: "logind", what: "the hold against the real logind, polkit and UPower", run: logind },
+    Stage { name: "agents", what: "real Claude Code and Codex from hook to inhibitor", run: agents },
+    Stage { name: "crash", what: "the daemon killed 200 times under 64 senders", run: crash },
 ];
 
 fn run_stages(wanted: &[String]) -> Result<()> {
     let begun = Instant::now();
-    for stage in STAGES
-        .iter()
-        .filter(|s| (wanted.is_empty() && s.always) || wanted.iter().any(|w| w == s.name || w == "all"))
-    {
+    for stage in STAGES.iter().filter(|s| wanted.is_empty() || wanted.iter().any(|w| w == s.name)) {
         println!("== {}: {}", stage.name, stage.what);
         let started = Instant::now();
         (stage.run)().map_err(|e| e.context(format!("stage {}", stage.name)))?;
@@ -79,12 +43,11 @@ fn run_stages(wanted: &[String]) -> Result<()> {
 pub(crate) fn run(args: &[String]) -> Result<()> {
     if args == ["list"] {
         for stage in STAGES {
-            let when = if stage.always { "" } else { " (only when named, or with `all`)" };
-            println!("{:<12} {}{when}", stage.name, stage.what);
+            println!("{:<12} {}", stage.name, stage.what);
         }
         return Ok(());
     }
-    if let Some(unknown) = args.iter().find(|a| *a != "all" && STAGES.iter().all(|s| s.name != **a)) {
+    if let Some(unknown) = args.iter().find(|a| STAGES.iter().all(|s| s.name != **a)) {
         bail!("no stage '{unknown}'; `cargo xtask test list` names them");
     }
     run_stages(args)
@@ -138,7 +101,7 @@ fn planted_faults() -> Result<()> {
 }
 
 fn cross() -> Result<()> {
-    script("tests/cross/cross-check.sh", &["windows-clippy", "--workspace"])?;
+    script("tests/cross/cross-check.sh", &["windows-clippy", "--workspace", "--", "-D", "warnings"])?;
     script("tests/cross/cross-check.sh", &["macos-check", "--workspace"])
 }
 

@@ -53,7 +53,7 @@ mod platform {
 
     /// Listens for Ctrl-C, Ctrl-Break and the system's shutdown.
     #[derive(Debug)]
-    pub struct StopSignals {
+    pub(crate) struct StopSignals {
         interrupt: CtrlC,
         stop: CtrlBreak,
         shutdown: CtrlShutdown,
@@ -62,12 +62,12 @@ mod platform {
     impl StopSignals {
         /// # Errors
         /// When the runtime cannot register a handler.
-        pub fn new() -> io::Result<Self> {
+        pub(crate) fn new() -> io::Result<Self> {
             Ok(Self { interrupt: ctrl_c()?, stop: ctrl_break()?, shutdown: ctrl_shutdown()? })
         }
 
         /// The next request to stop. Cancellation safe.
-        pub async fn next(&mut self) -> StopSignal {
+        pub(crate) async fn next(&mut self) -> StopSignal {
             tokio::select! {
                 _ = self.interrupt.recv() => StopSignal::Interrupt,
                 _ = self.stop.recv() => StopSignal::Terminate,

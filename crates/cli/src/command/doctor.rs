@@ -28,6 +28,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(5);
 /// Longest version shown.
 const VERSION_CHARS: usize = 60;
 /// Less free space than this is a warning: the journal needs some.
+#[cfg(unix)]
 const FREE_BYTES_MIN: u64 = 200 * 1024 * 1024;
 
 pub(super) fn run(app: &App) -> Outcome {

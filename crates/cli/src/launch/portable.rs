@@ -14,7 +14,6 @@ use crate::instance::Instance;
 /// A pipe that appears tells nobody, so it is looked for this often.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-#[expect(dead_code, reason = "the same shape as on Unix")]
 pub(super) enum StartError {
     Spawn(io::Error),
     Wait(io::Error),

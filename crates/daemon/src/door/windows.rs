@@ -8,10 +8,10 @@ use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
 
 use super::{Caller, DoorError};
 
-pub type Stream = NamedPipeServer;
+pub(crate) type Stream = NamedPipeServer;
 
 #[derive(Debug)]
-pub struct Listener {
+pub(crate) struct Listener {
     /// The instance that waits for the next client.
     waiting: std::cell::RefCell<Option<NamedPipeServer>>,
     path: PathBuf,
@@ -22,7 +22,7 @@ impl Listener {
     ///
     /// # Errors
     /// `Listen` when the name is taken or not allowed.
-    pub fn bind(path: &Path) -> Result<Self, DoorError> {
+    pub(crate) fn bind(path: &Path) -> Result<Self, DoorError> {
         let first = ServerOptions::new()
             .first_pipe_instance(true)
             .reject_remote_clients(true)
@@ -35,7 +35,7 @@ impl Listener {
     ///
     /// # Errors
     /// `Accept` for trouble of the pipe.
-    pub async fn accept(&self) -> Result<(Stream, Caller), DoorError> {
+    pub(crate) async fn accept(&self) -> Result<(Stream, Caller), DoorError> {
         let accept = |source| DoorError::Accept { path: self.path.clone(), source };
         let server = self.waiting.borrow_mut().take();
         let mut guard = Returned { server, slot: &self.waiting };
@@ -60,11 +60,11 @@ impl Listener {
     }
 
     #[must_use]
-    pub fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         true // a pipe's name cannot be taken over while an instance of it lives
     }
 
-    pub fn close(self) {}
+    pub(crate) fn close(self) {}
 }
 
 /// Puts an unconnected instance back when the wait for a client is dropped.

@@ -1,7 +1,9 @@
 //! Full disks, failing syncs, full queues: reported, retried, survived.
 
 use crate::common::{self, Journal, delivery, entry};
-use std::{path::Path, time::Duration};
+#[cfg(unix)]
+use std::path::Path;
+use std::time::Duration;
 use watchkeeper_store::{
     CloseError, DeliveryState, FailureKind, FlushError, Limits, Seq, SubmitError, Urgency,
 };
