@@ -23,7 +23,11 @@ const STAGES: &[Stage] = &[
     },
     Stage { name: "faults", what: "five planted faults, each found within 1,000 seeds", run: planted_faults },
     Stage { name: "cross", what: "types of the whole workspace for Windows and macOS", run: cross },
-    Stage { name: "logind", what: "the hold against the real logind, polkit and UPower", run: logind },
+    Stage {
+        name: "logind",
+        what: "as root: the hold against the real logind, polkit and UPower; another user at the door",
+        run: logind,
+    },
     Stage { name: "agents", what: "real Claude Code and Codex from hook to inhibitor", run: agents },
     Stage { name: "crash", what: "the daemon killed 200 times under 64 senders", run: crash },
 ];
@@ -109,7 +113,8 @@ fn logind() -> Result<()> {
     // One rig for both: its tests take turns within a program, and cargo runs one program after the other.
     let packages = ["--package", "watchkeeper-os", "--package", "watchkeeper-daemon"];
     let features = ["--features", "watchkeeper-os/rig,watchkeeper-daemon/rig"];
-    let words = [&["cargo", "test", "--quiet"][..], &packages, &features, &["--test", "logind"]].concat();
+    let tests = ["--test", "logind", "--test", "other_user"];
+    let words = [&["cargo", "test", "--quiet"][..], &packages, &features, &tests].concat();
     script("tests/power/with-rig.sh", &words)
 }
 

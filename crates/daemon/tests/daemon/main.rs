@@ -20,6 +20,9 @@ use watchkeeper_frame::spool::Spool;
 
 use rig::{Daemon, frame, payload, raw_frame, send, tell, until};
 
+/// Callers that say nothing, at once.
+const SILENT: u64 = 2000;
+
 fn prompt(text: &str) -> serde_json::Value {
     json!({ "prompt": text, "prompt_id": format!("turn-{text}") })
 }
@@ -116,12 +119,12 @@ fn hostile_input_is_counted_and_survived() {
     UnixStream::connect(daemon.place.hook_socket()).unwrap().write_all(&whole[..20]).unwrap();
     assert_eq!(send(&daemon.place, &[b'?'; 600]).as_deref(), Some("Refused(Malformed)"));
     let silent: Vec<UnixStream> =
-        (0..500).map(|_| UnixStream::connect(daemon.place.hook_socket()).unwrap()).collect();
+        (0..SILENT).map(|_| UnixStream::connect(daemon.place.hook_socket()).unwrap()).collect();
     tell(&daemon, 200, "s", "UserPromptSubmit", prompt("among the silent"));
     assert_eq!(daemon.state_of("s"), Some("working"));
     drop(silent);
     until("half a frame is counted", || (daemon.counter("hook.half_frame") == 1).then_some(()));
-    until("the silent are counted", || (daemon.counter("hook.said_nothing") >= 500).then_some(()));
+    until("the silent are counted", || (daemon.counter("hook.said_nothing") >= SILENT).then_some(()));
     daemon.stop();
 }
 
