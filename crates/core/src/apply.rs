@@ -7,7 +7,7 @@ use crate::{
     marks::Mark,
     ordering::When,
     session::{EndCause, FACT_MAX_BYTES, Phase, Session, cut, prefix},
-    signal::{Activity, Signal, SignalBody, Thread, WorkKind},
+    signal::{Activity, Signal, SignalBody, Source, Thread, WorkKind},
     step::{Path, Rules, Step},
     turns::Halted,
     work::{Tool, Work},
@@ -41,6 +41,11 @@ impl Session {
     /// Applies one signal to a session that is not ended.
     pub(crate) fn apply(&mut self, said: Said<'_>, rules: Rules<'_>, step: &mut Step) {
         let signal = said.signal;
+        // A transcript that is taken up again still tells of what an earlier process was killed in.
+        let is_history = self.begun.as_ref().is_some_and(|begun| begun.later_than(&said.when));
+        if is_history && signal.source == Source::Transcript {
+            return step.recorded(Mark::EarlierIgnored);
+        }
         match &signal.body {
             SignalBody::Started { prompt } => self.started(said, prompt.as_ref(), rules, step),
             SignalBody::SessionStarted { cause } => self.session_started(said, *cause, step),

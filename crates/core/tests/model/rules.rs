@@ -756,3 +756,24 @@ fn ended_sessions_are_bounded() {
     assert_eq!(world.state("k0"), None);
     assert_eq!(world.core.check_invariants(), Vec::new());
 }
+
+/// A transcript that was resumed tells of turns and work that an earlier process was killed in.
+#[test]
+fn what_a_transcript_says_of_the_time_before_this_life_is_history() {
+    let old = |say: Say| say.happened(900_000).source(Source::Transcript);
+    for agent in [CLAUDE, CODEX] {
+        check(
+            agent,
+            vec![
+                (announced(StartCause::Resume).from(1), Idle),
+                (old(prompt().turn("killed")), Idle),
+                (old(output().turn("killed")), Idle),
+                (old(tool("t", "Bash").turn("killed")), Idle),
+                (old(work("b", WorkKind::Shell)), Idle),
+                (old(lock("permission_prompt", named("Bash")).turn("killed")), Idle),
+                (prompt().turn("new"), Working),
+                (stop().turn("new"), Idle),
+            ],
+        );
+    }
+}
