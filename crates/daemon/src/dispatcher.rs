@@ -476,7 +476,11 @@ impl Dispatcher {
     }
 
     fn process_exited(&mut self, process: watchkeeper_core::ProcessRef) {
-        // The last words of a transcript and a state file come before the exit that ends their session.
+        // The last words of a hook that found no room, of a transcript and of a state file come before the exit that ends
+        // their session.
+        if !self.journal.is_behind() {
+            _ = self.drain_spool();
+        }
         for (key, _) in self.core.incarnations_of(&process) {
             self.look_at(&key);
         }
