@@ -36,7 +36,7 @@ pub(crate) struct Hook {
 pub(crate) fn hooks() -> &'static [Hook] {
     static HOOKS: OnceLock<Vec<Hook>> = OnceLock::new();
     HOOKS.get_or_init(|| {
-        let mut hooks = vec![Hook { name: "here", program: env!("CARGO_BIN_EXE_watchkeeper-hook").into() }];
+        let mut hooks = vec![Hook { name: "here", program: alone() }];
         if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             let bare = ["--profile", "hook", "--no-default-features"];
             hooks.push(Hook {
@@ -72,6 +72,17 @@ pub(crate) fn each_hook(planned: Duration, case: impl Fn(&Hook)) {
 thread_local! {
     /// The longest run of a hook since this was last reset.
     static SLOWEST: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// A copy of this profile's build that has no daemon beside it: where that was built, too, a start would start it, and it
+/// would take what the tests look for.
+fn alone() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("alone");
+    fs::create_dir_all(&folder).unwrap();
+    let (staged, program) = (folder.join(std::process::id().to_string()), folder.join("watchkeeper-hook"));
+    fs::copy(env!("CARGO_BIN_EXE_watchkeeper-hook"), &staged).unwrap();
+    fs::rename(&staged, &program).unwrap();
+    program
 }
 
 fn built(cfg: &str, arguments: &[&str]) -> PathBuf {
