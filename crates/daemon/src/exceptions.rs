@@ -6,7 +6,7 @@ use std::{
     fs::{self, OpenOptions},
     io::Write as _,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, Once, PoisonError},
 };
 
 /// A log past this is renamed to `.1`, replacing the one before; so at most twice this is kept.
@@ -20,10 +20,16 @@ static LOG: Mutex<Option<PathBuf>> = Mutex::new(None);
 /// are written, too.
 pub(crate) fn install(state: &Path) {
     *LOG.lock().unwrap_or_else(PoisonError::into_inner) = Some(state.join("exceptions.log"));
-    std::panic::set_hook(Box::new(|panic| {
-        let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
-        record(&format!("panic in thread {thread}: {panic}\n{}", Backtrace::force_capture()));
-    }));
+    // Once a process, before whatever else is done about a panic: a test wants to show it, too.
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let thread = std::thread::current().name().unwrap_or("unnamed").to_owned();
+            record(&format!("panic in thread {thread}: {panic}\n{}", Backtrace::force_capture()));
+            before(panic);
+        }));
+    });
 }
 
 /// Writes a failure with its chain of causes.
@@ -82,6 +88,5 @@ mod tests {
         let size = |name: &str| fs::metadata(dir.path().join(name)).map_or(0, |m| m.len());
         assert!(size("exceptions.log") <= ROTATE_BYTES + 2 * ENTRY_BYTES as u64);
         assert!(size("exceptions.log.1") > 0);
-        _ = std::panic::take_hook();
     }
 }

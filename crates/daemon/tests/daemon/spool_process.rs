@@ -189,7 +189,10 @@ fn the_dead_begin_no_session_in_the_middle_of_a_turn() {
     assert_eq!(daemon.state_of("s"), None);
     let agent = Agent::start(home.path());
     leave(home.path(), 2, "PreToolUse", tool, &agent.ancestry(Namespaces::own()));
-    until("a living one does", || (daemon.state_of("s") == Some("working")).then_some(()));
+    until("a living one does", || {
+        let session = daemon.status().sessions.into_iter().find(|s| s.id == "s")?;
+        (session.watched && session.state.name() == "working").then_some(())
+    });
     agent.kill();
     assert_eq!(ended(&daemon), "process_exited");
     daemon.stop();
