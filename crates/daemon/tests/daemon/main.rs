@@ -124,7 +124,9 @@ fn hostile_input_is_counted_and_survived() {
     assert_eq!(daemon.state_of("s"), Some("working"));
     drop(silent);
     until("half a frame is counted", || (daemon.counter("hook.half_frame") == 1).then_some(()));
-    until("the silent are counted", || (daemon.counter("hook.said_nothing") >= SILENT).then_some(()));
+    // On a slow machine some are sent away before they leave by themselves.
+    let let_go = || daemon.counter("hook.said_nothing") + daemon.counter("hook.slow_frame");
+    until("the silent are counted", || (let_go() >= SILENT).then_some(()));
     daemon.stop();
 }
 
