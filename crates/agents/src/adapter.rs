@@ -89,7 +89,7 @@ pub trait Adapter: std::fmt::Debug + Sync {
     /// What a held hook prints to carry the answer.
     fn reply(&self, event: &str, answer: &watchkeeper_core::effect::HookAnswer) -> Option<String>;
     /// Installer for this agent's hooks.
-    fn installer(&self) -> Option<&'static dyn crate::install::Installer>;
+    fn installer(&self) -> Option<&'static crate::install::Installer>;
 }
 
 /// The built-in adapter of an agent; `None` for kinds that have no hooks of their own.

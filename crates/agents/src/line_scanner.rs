@@ -3,6 +3,8 @@
 //! A line may have any length and arrive in any pieces. A look at its start decides whether it is kept; the others are
 //! passed over as they come. Knows nothing of records; the torn last line waits for its rest.
 
+use memchr::memmem;
+
 use crate::adapter::{Parsed, TranscriptReader};
 
 /// How much of a line the reader sees before it decides (or the whole line, if shorter).
@@ -11,6 +13,11 @@ pub const PREFIX_MAX: usize = 512;
 pub const LINE_MAX: usize = 4 * 1024 * 1024;
 /// The buffer kept between lines; a larger one is given back after the line that needed it.
 const BUFFER_KEPT_MAX: usize = 256 * 1024;
+
+/// Whether one of the marks stands anywhere in `text`: a reader's cheap look.
+pub(crate) fn holds_any(text: &[u8], marks: &[&[u8]]) -> bool {
+    marks.iter().any(|mark| memmem::find(text, mark).is_some())
+}
 
 /// The splitter of one file.
 #[derive(Debug, Default)]

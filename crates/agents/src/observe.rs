@@ -81,6 +81,38 @@ impl Context {
     }
 }
 
+/// A hook's payload in Claude Code's form, which others have taken over: an object with the event's name, the session's
+/// id, the folder and the transcript, and with an agent's id when it is a subagent's.
+#[derive(Debug)]
+pub(crate) struct HookPayload {
+    pub(crate) value: Value,
+    pub(crate) event: String,
+    /// Without a turn and a time of its own, which each agent names in its way.
+    pub(crate) context: Context,
+}
+
+impl HookPayload {
+    /// Reads a payload; `event` is what the command line says, where the payload does not.
+    pub(crate) fn parse(event: Option<&str>, payload: &[u8]) -> Result<Self, Parsed> {
+        let value = json::parse_object(payload).map_err(malformed)?;
+        let event = json::text(&value, "hook_event_name").or(event);
+        let event = event.ok_or_else(|| malformed("no event name"))?.to_owned();
+        let session = id(&value, "session_id").ok_or_else(|| malformed("no session id"))?;
+        let context = Context {
+            session: Some(session.to_owned()),
+            turn: None,
+            thread: id(&value, "agent_id").map_or(Thread::Main, |agent| Thread::Subagent(agent.to_owned())),
+            at: None,
+            facts: Facts {
+                cwd: path(&value, "cwd"),
+                transcript: path(&value, "transcript_path"),
+                ..Facts::default()
+            },
+        };
+        Ok(Self { value, event, context })
+    }
+}
+
 /// A payload that is not what the agent sends.
 pub(crate) fn malformed(why: impl std::fmt::Display) -> Parsed {
     Parsed { malformed: Some(why.to_string()), ..Parsed::default() }

@@ -22,7 +22,7 @@ use watchkeeper_frame::place::user_home;
 
 use crate::{complaint::Complaint, instance::Instance};
 
-pub(crate) use replace::{Replaced, replace};
+pub(crate) use replace::replace;
 pub(crate) use system::{create_private, detach};
 
 /// How long a daemon may take until it listens: it replays its journal first.
@@ -53,6 +53,20 @@ const INHERITED: &[&str] = &[
     "COMSPEC",
 ];
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How a daemon was replaced.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux replaces a daemon"))]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    /// Its successor listens.
+    Ready,
+    /// It cannot do that; it runs as before.
+    Impossible,
+    /// Its successor ended before it listened.
+    Ended,
+    /// Its successor does not listen yet.
+    NotReady,
+}
 
 /// Why a daemon did not come up.
 #[derive(Debug, thiserror::Error)]

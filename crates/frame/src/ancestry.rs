@@ -13,6 +13,8 @@
 //! All numbers are little endian. Owns the block and the reading of Linux's `/proc/PID/stat`, both on slices. Must not
 //! know which ancestor is an agent, nor who lives.
 
+use crate::decimal::decimal;
+
 /// Most ancestors; those further up are left out. Between a hook and its agent stand a shell or two.
 pub const ANCESTORS_MAX: usize = 8;
 /// Longest executable path; a longer one is left out, and the short name then has to do.
@@ -246,16 +248,6 @@ pub fn descent(line: &[u8]) -> Option<Descent<'_>> {
 pub fn namespace(link: &[u8]) -> u64 {
     let digits = link.iter().position(|b| *b == b'[').and_then(|open| link.get(open + 1..));
     digits.and_then(|digits| digits.strip_suffix(b"]")).and_then(decimal).unwrap_or(0)
-}
-
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |value, digit| {
-        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    })
 }
 
 #[cfg(feature = "std")]

@@ -10,6 +10,7 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 pub mod ancestry;
+mod decimal;
 pub mod event;
 #[cfg(feature = "std")]
 pub mod place;

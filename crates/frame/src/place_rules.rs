@@ -1,5 +1,7 @@
 //! The rules by which the hook (without an allocator) and everybody else name the same files. Slices only.
 
+use crate::decimal::decimal;
+
 /// Holds the users' runtime directories on Linux, each named by the user id.
 pub const LINUX_RUN_PARENT: &str = "/run/user";
 /// Runtime directory of the default instance below the user's own on Linux and macOS.
@@ -33,17 +35,7 @@ pub fn passwd_home(text: &[u8], uid: u32) -> Option<&[u8]> {
         let mut fields = line.split(|b| *b == b':');
         let id = fields.nth(2)?;
         let home = fields.nth(2)?;
-        (decimal(id) == Some(uid) && home.first() == Some(&b'/')).then_some(home)
-    })
-}
-
-fn decimal(digits: &[u8]) -> Option<u32> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0u32, |value, digit| {
-        let digit = digit.is_ascii_digit().then(|| u32::from(digit - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
+        (decimal(id) == Some(uid.into()) && home.first() == Some(&b'/')).then_some(home)
     })
 }
 

@@ -3,9 +3,7 @@
 
 use watchkeeper_core::AgentKind;
 
-use crate::install::{
-    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait,
-};
+use crate::install::{Home, HookEvent, HooksFile, Installer, Wait};
 
 /// Every event that tells something about a session. Not MessageDisplay (one a text block, tells nothing more) and
 /// not the Worktree events (a hook there replaces git's worktree).
@@ -29,39 +27,14 @@ const EVENTS: &[HookEvent] = &[
     HookEvent::new("SessionEnd"),
 ];
 
-static SETTINGS: HooksFile = HooksFile {
-    path: "settings.json",
-    agent: AgentKind::Claude,
-    nesting: Nesting::Groups,
-    events: EVENTS,
-    preamble: &[],
-    own: false,
-    strict: false,
-    off_switches: &[OffSwitch::DISABLE_ALL],
-    timeout_unit: TimeoutUnit::Seconds,
-    runs_in: RunsIn::Posix,
-};
-
-static FILES: &[&dyn ConfigFile] = &[&SETTINGS];
+static SETTINGS: HooksFile = HooksFile::settings(AgentKind::Claude, EVENTS);
 
 /// Claude Code's installer.
-#[derive(Debug)]
-pub struct ClaudeInstall;
-
-impl Installer for ClaudeInstall {
-    fn agent(&self) -> AgentKind {
-        AgentKind::Claude
-    }
-
-    fn home(&self) -> Home {
-        Home { variable: "CLAUDE_CONFIG_DIR", below: "", default: ".claude" }
-    }
-
-    fn programs(&self) -> &'static [&'static str] {
-        &["claude"]
-    }
-
-    fn files(&self) -> &'static [&'static dyn ConfigFile] {
-        FILES
-    }
-}
+pub static INSTALLER: Installer = Installer {
+    agent: AgentKind::Claude,
+    home: Home { variable: "CLAUDE_CONFIG_DIR", below: "", default: ".claude" },
+    programs: &["claude"],
+    files: &[&SETTINGS],
+    notes: &[],
+    trust: None,
+};

@@ -62,7 +62,7 @@ impl Adapter for Claude {
         crate::reply::claude_form(event, answer)
     }
 
-    fn installer(&self) -> Option<&'static dyn Installer> {
-        Some(&install::ClaudeInstall)
+    fn installer(&self) -> Option<&'static Installer> {
+        Some(&install::INSTALLER)
     }
 }

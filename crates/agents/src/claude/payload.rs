@@ -6,15 +6,15 @@ use serde_json::Value;
 use watchkeeper_core::{
     input::HookQuestion,
     signal::{
-        Activity, EndReason, Facts, LockSubject, Prompt, PromptOrigin, SignalBody, StartCause, Thread,
-        WorkEnd, WorkItem, WorkKind,
+        Activity, EndReason, LockSubject, Prompt, PromptOrigin, SignalBody, StartCause, Thread, WorkEnd,
+        WorkItem, WorkKind,
     },
 };
 
 use crate::{
     adapter::Parsed,
     json,
-    observe::{Context, id, label, malformed, path, turn, unknown},
+    observe::{Context, HookPayload, id, label, turn, unknown},
     task_notification::notices,
 };
 
@@ -23,29 +23,13 @@ const QUESTION_TOOL: &str = "AskUserQuestion";
 const PLAN_TOOL: &str = "ExitPlanMode";
 
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
-    let value = match json::parse_object(payload) {
-        Ok(value) => value,
-        Err(refused) => return malformed(refused),
+    let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
+        Ok(read) => read,
+        Err(malformed) => return malformed,
     };
-    let Some(event) = json::text(&value, "hook_event_name").or(event) else {
-        return malformed("no event name");
-    };
-    let Some(session) = id(&value, "session_id") else {
-        return malformed("no session id");
-    };
-    let mut context = Context {
-        session: Some(session.to_owned()),
-        turn: turn(&value, "prompt_id"),
-        thread: id(&value, "agent_id").map_or(Thread::Main, |agent| Thread::Subagent(agent.to_owned())),
-        at: None,
-        facts: Facts {
-            cwd: path(&value, "cwd"),
-            transcript: path(&value, "transcript_path"),
-            ..Facts::default()
-        },
-    };
+    context.turn = turn(&value, "prompt_id");
     let mut out = Parsed::default();
-    read_event(event, &value, &mut context, &mut out);
+    read_event(&event, &value, &mut context, &mut out);
     out
 }
 

@@ -4,6 +4,7 @@
 //! Every statement carries the record's own time: records are written after the hooks they belong to, and a forked
 //! session copies old ones.
 
+use memchr::memmem;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use watchkeeper_core::{
@@ -163,11 +164,10 @@ impl TranscriptReader for Reader {
         if let Some(kind) = line.strip_prefix(b"{\"type\":\"") {
             return WANTED.iter().any(|wanted| kind.starts_with(wanted.as_bytes()));
         }
-        let mut values = line.windows(MARK.len()).enumerate().filter(|(_, w)| *w == MARK);
-        values.any(|(at, _)| {
+        memmem::find_iter(line, MARK).any(|at| {
             let value = line.get(at + MARK.len()..).unwrap_or_default();
             WANTED.iter().any(|wanted| value.starts_with(wanted.as_bytes()))
-        }) || line.windows(ROLE.len()).any(|w| w == ROLE)
+        }) || memmem::find(line, ROLE).is_some()
     }
 
     fn line(&mut self, line: &[u8], out: &mut Parsed) {

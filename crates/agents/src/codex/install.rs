@@ -4,7 +4,7 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    CLOSING_S, ConfigFile, FeatureSwitch, Home, HookEvent, HooksFile, Installer, KeyedState, Nesting, RunsIn,
+    CLOSING_S, FeatureSwitch, Home, HookEvent, HooksFile, Installer, KeyedState, Nesting, RunsIn,
     TimeoutUnit, Trust, Wait, hex_digest, states,
 };
 
@@ -40,60 +40,42 @@ static HOOKS: HooksFile = HooksFile {
 static CONFIG: FeatureSwitch =
     FeatureSwitch { path: "config.toml", table: "features", keys: &["hooks", "codex_hooks"] };
 
-static FILES: &[&dyn ConfigFile] = &[&HOOKS, &CONFIG];
-
 /// Codex's installer.
-#[derive(Debug)]
-pub struct CodexInstall;
+pub static INSTALLER: Installer = Installer {
+    agent: AgentKind::Codex,
+    home: Home { variable: "CODEX_HOME", below: "", default: ".codex" },
+    programs: &["codex"],
+    files: &[&HOOKS, &CONFIG],
+    notes: &[
+        "Codex runs a new or changed hook only after you reviewed it. Start `codex` once: it says that hooks are \
+         new or changed; look at them and choose \"Trust all and continue\". `codex exec` never asks and passes \
+         over hooks that were not trusted before, without a word.",
+    ],
+    trust: Some(trust),
+};
 
-impl Installer for CodexInstall {
-    fn agent(&self) -> AgentKind {
-        AgentKind::Codex
+fn trust(hooks_path: &str, texts: &[Option<&str>]) -> Trust {
+    let hooks = texts.first().copied().flatten().unwrap_or_default();
+    let config = texts.get(1).copied().flatten().unwrap_or_default();
+    // A config.toml that Codex cannot read either trusts nothing.
+    let states = states(config, &["hooks", "state"], "trusted_hash", "enabled").unwrap_or_default();
+    let mut trust = Trust::default();
+    for position in HOOKS.positions(hooks) {
+        let event = snake_case(&position.event);
+        let key = format!("{hooks_path}:{event}:{}:{}", position.element, position.within);
+        let hash = position.says.map(|(command, timeout)| trusted_hash(&event, &command, &timeout));
+        let list = match states.iter().find(|state| state.key == key) {
+            Some(KeyedState { flag: Some(false), .. }) => &mut trust.switched_off,
+            Some(KeyedState { text: Some(recorded), .. }) => {
+                // What is more than Codex's checksum covers here is taken as reviewed.
+                let same = hash.as_ref().is_none_or(|hash| hash == recorded);
+                if same { &mut trust.trusted } else { &mut trust.changed }
+            }
+            Some(KeyedState { text: None, .. }) | None => &mut trust.untrusted,
+        };
+        list.push(position.event);
     }
-
-    fn home(&self) -> Home {
-        Home { variable: "CODEX_HOME", below: "", default: ".codex" }
-    }
-
-    fn programs(&self) -> &'static [&'static str] {
-        &["codex"]
-    }
-
-    fn files(&self) -> &'static [&'static dyn ConfigFile] {
-        FILES
-    }
-
-    fn notes(&self) -> &'static [&'static str] {
-        &[
-            "Codex runs a new or changed hook only after you reviewed it. Start `codex` once: it says that hooks are \
-             new or changed; look at them and choose \"Trust all and continue\". `codex exec` never asks and passes \
-             over hooks that were not trusted before, without a word.",
-        ]
-    }
-
-    fn trust(&self, hooks_path: &str, texts: &[Option<&str>]) -> Option<Trust> {
-        let hooks = texts.first().copied().flatten().unwrap_or_default();
-        let config = texts.get(1).copied().flatten().unwrap_or_default();
-        // A config.toml that Codex cannot read either trusts nothing.
-        let states = states(config, &["hooks", "state"], "trusted_hash", "enabled").unwrap_or_default();
-        let mut trust = Trust::default();
-        for position in HOOKS.positions(hooks) {
-            let event = snake_case(&position.event);
-            let key = format!("{hooks_path}:{event}:{}:{}", position.element, position.within);
-            let hash = position.says.map(|(command, timeout)| trusted_hash(&event, &command, &timeout));
-            let list = match states.iter().find(|state| state.key == key) {
-                Some(KeyedState { flag: Some(false), .. }) => &mut trust.switched_off,
-                Some(KeyedState { text: Some(recorded), .. }) => {
-                    // What is more than Codex's checksum covers here is taken as reviewed.
-                    let same = hash.as_ref().is_none_or(|hash| hash == recorded);
-                    if same { &mut trust.trusted } else { &mut trust.changed }
-                }
-                Some(KeyedState { text: None, .. }) | None => &mut trust.untrusted,
-            };
-            list.push(position.event);
-        }
-        Some(trust)
-    }
+    trust
 }
 
 /// Codex's checksum of a hook (0.171.0): SHA-256 of its compact JSON with sorted keys, with the defaults filled in and

@@ -54,7 +54,7 @@ impl Adapter for Codex {
         reply::claude_form(event, answer)
     }
 
-    fn installer(&self) -> Option<&'static dyn Installer> {
-        Some(&install::CodexInstall)
+    fn installer(&self) -> Option<&'static Installer> {
+        Some(&install::INSTALLER)
     }
 }

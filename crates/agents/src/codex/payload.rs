@@ -15,7 +15,7 @@ use watchkeeper_core::{
 use crate::{
     adapter::Parsed,
     json,
-    observe::{Context, id, label, malformed, path, turn, unknown},
+    observe::{Context, HookPayload, id, label, malformed, path, turn, unknown},
 };
 
 /// The tool by which Codex asks its person; it has no event of its own.
@@ -29,31 +29,14 @@ pub(super) fn parse(event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Pars
     {
         return notify(&value);
     }
-    let value = match json::parse_object(payload) {
-        Ok(value) => value,
-        Err(refused) => return malformed(refused),
+    let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
+        Ok(read) => read,
+        Err(malformed) => return malformed,
     };
-    let Some(event) = json::text(&value, "hook_event_name").or(event) else {
-        return malformed("no event name");
-    };
-    let Some(session) = id(&value, "session_id") else {
-        return malformed("no session id");
-    };
-    let thread = id(&value, "agent_id").map_or(Thread::Main, |agent| Thread::Subagent(agent.to_owned()));
-    let context = Context {
-        session: Some(session.to_owned()),
-        // A subagent counts its own turns; they are none of the session's.
-        turn: if thread == Thread::Main { turn(&value, "turn_id") } else { None },
-        thread,
-        at: None,
-        facts: Facts {
-            cwd: path(&value, "cwd"),
-            transcript: path(&value, "transcript_path"),
-            ..Facts::default()
-        },
-    };
+    // A subagent counts its own turns; they are none of the session's.
+    context.turn = turn(&value, "turn_id").filter(|_| context.thread == Thread::Main);
     let mut out = Parsed::default();
-    read_event(event, &value, context, &mut out);
+    read_event(&event, &value, context, &mut out);
     out
 }
 

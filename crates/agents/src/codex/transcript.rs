@@ -12,6 +12,7 @@ use super::payload::QUESTION_TOOL;
 use crate::{
     adapter::{Parsed, TranscriptReader},
     json::{items, parse_object, text},
+    line_scanner::holds_any,
     observe::{Context, id, label, turn, wall},
 };
 
@@ -185,7 +186,7 @@ impl Reader {
 
 impl TranscriptReader for Reader {
     fn wants(&self, line: &[u8]) -> bool {
-        WANTED.iter().any(|wanted| line.windows(wanted.len()).any(|w| w == *wanted))
+        holds_any(line, &WANTED)
     }
 
     fn line(&mut self, line: &[u8], out: &mut Parsed) {

@@ -3,9 +3,7 @@
 
 use watchkeeper_core::AgentKind;
 
-use crate::install::{
-    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait,
-};
+use crate::install::{Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait};
 
 /// A failing PreToolUse hook denies the tool, so that one never fails.
 const EVENTS: &[HookEvent] = &[
@@ -37,26 +35,12 @@ static HOOKS: HooksFile = HooksFile {
     runs_in: RunsIn::PowerShell,
 };
 
-static FILES: &[&dyn ConfigFile] = &[&HOOKS];
-
 /// Copilot CLI's installer.
-#[derive(Debug)]
-pub struct CopilotInstall;
-
-impl Installer for CopilotInstall {
-    fn agent(&self) -> AgentKind {
-        AgentKind::Copilot
-    }
-
-    fn home(&self) -> Home {
-        Home { variable: "COPILOT_HOME", below: "", default: ".copilot" }
-    }
-
-    fn programs(&self) -> &'static [&'static str] {
-        &["copilot"]
-    }
-
-    fn files(&self) -> &'static [&'static dyn ConfigFile] {
-        FILES
-    }
-}
+pub static INSTALLER: Installer = Installer {
+    agent: AgentKind::Copilot,
+    home: Home { variable: "COPILOT_HOME", below: "", default: ".copilot" },
+    programs: &["copilot"],
+    files: &[&HOOKS],
+    notes: &[],
+    trust: None,
+};

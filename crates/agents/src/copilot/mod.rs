@@ -64,7 +64,7 @@ impl Adapter for Copilot {
         }
     }
 
-    fn installer(&self) -> Option<&'static dyn Installer> {
-        Some(&install::CopilotInstall)
+    fn installer(&self) -> Option<&'static Installer> {
+        Some(&install::INSTALLER)
     }
 }

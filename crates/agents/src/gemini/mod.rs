@@ -65,7 +65,7 @@ impl Adapter for Gemini {
         }
     }
 
-    fn installer(&self) -> Option<&'static dyn Installer> {
-        Some(&install::GeminiInstall)
+    fn installer(&self) -> Option<&'static Installer> {
+        Some(&install::INSTALLER)
     }
 }

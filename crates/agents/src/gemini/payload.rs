@@ -7,46 +7,27 @@
 use serde_json::Value;
 use watchkeeper_core::{
     input::HookQuestion,
-    signal::{
-        Activity, EndReason, Facts, LockSubject, Prompt, PromptOrigin, SignalBody, StartCause, Thread,
-        WorkKind,
-    },
+    signal::{Activity, EndReason, LockSubject, Prompt, PromptOrigin, SignalBody, StartCause, WorkKind},
 };
 
 use crate::{
     adapter::Parsed,
     function_parts::{leading_pid, result_words},
     json,
-    observe::{Context, id, label, malformed, path, unknown, wall},
+    observe::{Context, HookPayload, label, unknown, wall},
 };
 
 /// The tool by which Gemini asks its person.
 const QUESTION_TOOL: &str = "ask_user";
 
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
-    let value = match json::parse_object(payload) {
-        Ok(value) => value,
-        Err(refused) => return malformed(refused),
+    let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
+        Ok(read) => read,
+        Err(malformed) => return malformed,
     };
-    let Some(event) = json::text(&value, "hook_event_name").or(event) else {
-        return malformed("no event name");
-    };
-    let Some(session) = id(&value, "session_id") else {
-        return malformed("no session id");
-    };
-    let context = Context {
-        session: Some(session.to_owned()),
-        turn: None,
-        thread: Thread::Main,
-        at: json::text(&value, "timestamp").and_then(wall),
-        facts: Facts {
-            cwd: path(&value, "cwd"),
-            transcript: path(&value, "transcript_path"),
-            ..Facts::default()
-        },
-    };
+    context.at = json::text(&value, "timestamp").and_then(wall);
     let mut out = Parsed::default();
-    read_event(event, &value, &context, &mut out);
+    read_event(&event, &value, &context, &mut out);
     out
 }
 

@@ -9,6 +9,7 @@ use crate::{
     adapter::{Parsed, TranscriptReader},
     function_parts::{results, words},
     json::{parse_object, text},
+    line_scanner::holds_any,
     observe::{Context, label, wall},
 };
 
@@ -45,8 +46,7 @@ impl Reader {
 impl TranscriptReader for Reader {
     fn wants(&self, line: &[u8]) -> bool {
         let head = line.get(..TYPE_WITHIN).unwrap_or(line);
-        let is_wanted = || WANTED.iter().any(|mark| head.windows(mark.len()).any(|window| window == *mark));
-        head.starts_with(HEADER) || (head.starts_with(RECORD) && is_wanted())
+        head.starts_with(HEADER) || (head.starts_with(RECORD) && holds_any(head, &WANTED))
     }
 
     fn line(&mut self, line: &[u8], out: &mut Parsed) {

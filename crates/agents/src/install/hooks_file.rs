@@ -144,6 +144,24 @@ pub(crate) struct HooksFile {
     pub(crate) runs_in: RunsIn,
 }
 
+impl HooksFile {
+    /// The agent's own `settings.json` in Claude Code's form, which others write, too.
+    pub(crate) const fn settings(agent: AgentKind, events: &'static [HookEvent]) -> Self {
+        Self {
+            path: "settings.json",
+            agent,
+            nesting: Nesting::Groups,
+            events,
+            preamble: &[],
+            own: false,
+            strict: false,
+            off_switches: &[OffSwitch::DISABLE_ALL],
+            timeout_unit: TimeoutUnit::Seconds,
+            runs_in: RunsIn::Posix,
+        }
+    }
+}
+
 /// An entry of ours, by position.
 struct Hit<'d, 'a> {
     event: &'d str,

@@ -24,25 +24,24 @@ pub(crate) use switch::{FeatureSwitch, KeyedState, states};
 pub const FILE_MAX_BYTES: usize = jsonc::FILE_MAX_BYTES;
 
 /// How one agent is wired up.
-pub trait Installer: fmt::Debug + Sync {
-    fn agent(&self) -> AgentKind;
+#[derive(Debug)]
+pub struct Installer {
+    pub agent: AgentKind,
     /// Where the agent keeps its configuration.
-    fn home(&self) -> Home;
+    pub home: Home,
     /// Names of its executable on PATH, without an extension.
-    fn programs(&self) -> &'static [&'static str];
+    pub programs: &'static [&'static str],
     /// The files to edit, in the order in which they are written.
-    fn files(&self) -> &'static [&'static dyn ConfigFile];
+    pub files: &'static [&'static dyn ConfigFile],
     /// What the person must know beyond the diff.
-    fn notes(&self) -> &'static [&'static str] {
-        &[]
-    }
-    /// Whether the agent runs the hooks that stand in its files; `None` for an agent without a trust step.
-    /// `hooks_path`: absolute path of its hooks file as the agent spells it; texts as in [`ConfigFile::path`] order.
-    fn trust(&self, hooks_path: &str, texts: &[Option<&str>]) -> Option<Trust> {
-        _ = (hooks_path, texts);
-        None
-    }
+    pub notes: &'static [&'static str],
+    /// How the agent decides whether it runs the hooks that stand in its files; `None` for one without a trust step.
+    pub trust: Option<TrustStep>,
 }
+
+/// Which hooks the agent runs. Given the absolute path of its hooks file as the agent spells it, and the texts of its
+/// files in the order of [`Installer::files`].
+pub type TrustStep = fn(hooks_path: &str, texts: &[Option<&str>]) -> Trust;
 
 /// An agent's configuration folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,17 +189,17 @@ pub fn decode(bytes: &[u8]) -> Result<&str, Refusal> {
 }
 
 /// The built-in installers.
-pub const ALL: [&dyn Installer; 6] = [
-    &crate::claude::install::ClaudeInstall,
-    &crate::codex::install::CodexInstall,
-    &crate::copilot::install::CopilotInstall,
-    &crate::opencode::install::OpenCodeInstall,
-    &crate::gemini::install::GeminiInstall,
-    &crate::qwen::install::QwenInstall,
+pub static ALL: [&Installer; 6] = [
+    &crate::claude::install::INSTALLER,
+    &crate::codex::install::INSTALLER,
+    &crate::copilot::install::INSTALLER,
+    &crate::opencode::install::INSTALLER,
+    &crate::gemini::install::INSTALLER,
+    &crate::qwen::install::INSTALLER,
 ];
 
 /// The installer of one agent, `None` where Watchkeeper has none.
 #[must_use]
-pub fn installer(agent: AgentKind) -> Option<&'static dyn Installer> {
-    ALL.into_iter().find(|installer| installer.agent() == agent)
+pub fn installer(agent: AgentKind) -> Option<&'static Installer> {
+    ALL.into_iter().find(|installer| installer.agent == agent)
 }

@@ -2,7 +2,7 @@
 
 use watchkeeper_core::AgentKind;
 
-use crate::install::{ConfigFile, Home, Installer, OwnFile, Wiring};
+use crate::install::{Home, Installer, OwnFile, Wiring};
 
 /// What stands for the hook's command line in the plugin's text.
 const COMMAND: &str = "[\"watchkeeper-hook\", \"opencode\"]";
@@ -14,34 +14,20 @@ static PLUGIN: OwnFile = OwnFile {
     text: plugin,
 };
 
-static FILES: &[&dyn ConfigFile] = &[&PLUGIN];
-
 fn plugin(wiring: &Wiring) -> String {
     let words = serde_json::Value::from(wiring.words(AgentKind::OpenCode)).to_string();
     include_str!("plugin.js").replacen(COMMAND, &words, 1)
 }
 
 /// OpenCode's installer.
-#[derive(Debug)]
-pub struct OpenCodeInstall;
-
-impl Installer for OpenCodeInstall {
-    fn agent(&self) -> AgentKind {
-        AgentKind::OpenCode
-    }
-
-    fn home(&self) -> Home {
-        Home { variable: "XDG_CONFIG_HOME", below: "opencode", default: ".config/opencode" }
-    }
-
-    fn programs(&self) -> &'static [&'static str] {
-        &["opencode"]
-    }
-
-    fn files(&self) -> &'static [&'static dyn ConfigFile] {
-        FILES
-    }
-}
+pub static INSTALLER: Installer = Installer {
+    agent: AgentKind::OpenCode,
+    home: Home { variable: "XDG_CONFIG_HOME", below: "opencode", default: ".config/opencode" },
+    programs: &["opencode"],
+    files: &[&PLUGIN],
+    notes: &[],
+    trust: None,
+};
 
 #[cfg(test)]
 mod tests {

@@ -66,7 +66,7 @@ impl Adapter for OpenCode {
         }
     }
 
-    fn installer(&self) -> Option<&'static dyn Installer> {
-        Some(&install::OpenCodeInstall)
+    fn installer(&self) -> Option<&'static Installer> {
+        Some(&install::INSTALLER)
     }
 }

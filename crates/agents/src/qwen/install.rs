@@ -2,9 +2,7 @@
 
 use watchkeeper_core::AgentKind;
 
-use crate::install::{
-    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait,
-};
+use crate::install::{Home, HookEvent, HooksFile, Installer, RunsIn, TimeoutUnit, Wait};
 
 /// Not `MessageDisplay` (one a piece of an answer), `PostToolBatch`, and what only displays.
 const EVENTS: &[HookEvent] = &[
@@ -26,38 +24,17 @@ const EVENTS: &[HookEvent] = &[
 ];
 
 static SETTINGS: HooksFile = HooksFile {
-    path: "settings.json",
-    agent: AgentKind::Qwen,
-    nesting: Nesting::Groups,
-    events: EVENTS,
-    preamble: &[],
-    own: false,
-    strict: false,
-    off_switches: &[OffSwitch::DISABLE_ALL],
     timeout_unit: TimeoutUnit::SecondsBelow1000,
     runs_in: RunsIn::Named,
+    ..HooksFile::settings(AgentKind::Qwen, EVENTS)
 };
 
-static FILES: &[&dyn ConfigFile] = &[&SETTINGS];
-
 /// Qwen Code's installer.
-#[derive(Debug)]
-pub struct QwenInstall;
-
-impl Installer for QwenInstall {
-    fn agent(&self) -> AgentKind {
-        AgentKind::Qwen
-    }
-
-    fn home(&self) -> Home {
-        Home { variable: "QWEN_HOME", below: "", default: ".qwen" }
-    }
-
-    fn programs(&self) -> &'static [&'static str] {
-        &["qwen"]
-    }
-
-    fn files(&self) -> &'static [&'static dyn ConfigFile] {
-        FILES
-    }
-}
+pub static INSTALLER: Installer = Installer {
+    agent: AgentKind::Qwen,
+    home: Home { variable: "QWEN_HOME", below: "", default: ".qwen" },
+    programs: &["qwen"],
+    files: &[&SETTINGS],
+    notes: &[],
+    trust: None,
+};

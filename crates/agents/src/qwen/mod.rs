@@ -49,7 +49,7 @@ impl Adapter for Qwen {
         crate::reply::claude_form(event, answer)
     }
 
-    fn installer(&self) -> Option<&'static dyn Installer> {
-        Some(&install::QwenInstall)
+    fn installer(&self) -> Option<&'static Installer> {
+        Some(&install::INSTALLER)
     }
 }

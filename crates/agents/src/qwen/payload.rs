@@ -8,8 +8,8 @@ use serde_json::Value;
 use watchkeeper_core::{
     input::HookQuestion,
     signal::{
-        Activity, EndReason, Facts, LockSubject, Prompt, PromptOrigin, SignalBody, StartCause, Thread,
-        WorkEnd, WorkKind,
+        Activity, EndReason, LockSubject, Prompt, PromptOrigin, SignalBody, StartCause, Thread, WorkEnd,
+        WorkKind,
     },
 };
 
@@ -18,7 +18,7 @@ use crate::{
     adapter::Parsed,
     function_parts::result_words,
     json,
-    observe::{Context, id, is_id, label, malformed, path, turn, unknown, wall},
+    observe::{Context, HookPayload, id, is_id, label, turn, unknown, wall},
     task_notification::end_of_status,
 };
 
@@ -27,33 +27,19 @@ const QUESTION_TOOL: &str = "ask_user_question";
 const PLAN_TOOL: &str = "exit_plan_mode";
 
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
-    let value = match json::parse_object(payload) {
-        Ok(value) => value,
-        Err(refused) => return malformed(refused),
+    let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
+        Ok(read) => read,
+        Err(malformed) => return malformed,
     };
-    let Some(event) = json::text(&value, "hook_event_name").or(event) else {
-        return malformed("no event name");
-    };
-    let Some(session) = id(&value, "session_id") else {
-        return malformed("no session id");
-    };
-    let mut context = Context {
-        session: Some(session.to_owned()),
-        turn: turn(&value, "prompt_id"),
-        thread: id(&value, "agent_id").map_or(Thread::Main, |agent| Thread::Subagent(agent.to_owned())),
-        at: json::text(&value, "timestamp").and_then(wall),
-        facts: Facts {
-            cwd: path(&value, "cwd"),
-            transcript: path(&value, "transcript_path"),
-            ..Facts::default()
-        },
-    };
+    context.at = json::text(&value, "timestamp").and_then(wall);
     // Between turns it is that of a local command, or still that of a conversation before.
-    if matches!(event, "SessionStart" | "SessionEnd" | "PreCompact" | "PostCompact" | "Notification") {
-        context.turn = None;
-    }
+    let between_turns = matches!(
+        event.as_str(),
+        "SessionStart" | "SessionEnd" | "PreCompact" | "PostCompact" | "Notification"
+    );
+    context.turn = turn(&value, "prompt_id").filter(|_| !between_turns);
     let mut out = Parsed::default();
-    read_event(event, &value, &context, &mut out);
+    read_event(&event, &value, &context, &mut out);
     out
 }
 

@@ -8,6 +8,7 @@ use crate::{
     adapter::{Parsed, TranscriptReader},
     function_parts::{results, words},
     json::{parse_object, text},
+    line_scanner::holds_any,
     observe::{Context, label, wall},
     task_notification::notices,
 };
@@ -30,7 +31,7 @@ impl Reader {
 impl TranscriptReader for Reader {
     fn wants(&self, line: &[u8]) -> bool {
         let head = line.get(..TYPE_WITHIN).unwrap_or(line);
-        WANTED.iter().any(|mark| head.windows(mark.len()).any(|window| window == *mark))
+        holds_any(head, &WANTED)
     }
 
     fn line(&mut self, line: &[u8], out: &mut Parsed) {

@@ -43,15 +43,15 @@ pub(crate) enum ContextError {
 impl Context {
     /// The variables of this process that matter; the rest is the caller's.
     pub(crate) fn agent_variables() -> BTreeMap<&'static str, OsString> {
-        let named = ALL.iter().map(|installer| installer.home().variable);
+        let named = ALL.iter().map(|installer| installer.home.variable);
         named
             .filter_map(|name| Some((name, std::env::var_os(name).filter(|value| !value.is_empty())?)))
             .collect()
     }
 
     /// The configuration folder of an agent here.
-    pub(crate) fn agent_home(&self, installer: &dyn Installer) -> PathBuf {
-        let home = installer.home();
+    pub(crate) fn agent_home(&self, installer: &Installer) -> PathBuf {
+        let home = installer.home;
         match self.variables.get(home.variable) {
             Some(moved) if home.below.is_empty() => self.home.join(moved),
             Some(moved) => self.home.join(moved).join(home.below),

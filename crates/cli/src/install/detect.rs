@@ -12,7 +12,7 @@ const PATH_FOLDERS_MAX: usize = 256;
 /// One agent that Watchkeeper has hooks for.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundAgent {
-    pub(crate) installer: &'static dyn Installer,
+    pub(crate) installer: &'static Installer,
     /// The first program of its name on PATH.
     pub(crate) program: Option<PathBuf>,
     /// Its configuration folder, there or not.
@@ -30,12 +30,12 @@ impl FoundAgent {
 /// All agents the context asks for, present or not.
 pub(crate) fn find_agents(context: &Context) -> Vec<FoundAgent> {
     ALL.into_iter()
-        .filter(|installer| context.wants(installer.agent()))
+        .filter(|installer| context.wants(installer.agent))
         .map(|installer| {
             let home = context.agent_home(installer);
             FoundAgent {
                 installer,
-                program: find_program(context, installer.programs()),
+                program: find_program(context, installer.programs),
                 home_exists: home.is_dir(),
                 home,
             }

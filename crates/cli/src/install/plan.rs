@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
-use watchkeeper_agents::install::{ConfigFile, Edit, Installer, Original, decode, installer};
+use watchkeeper_agents::install::{ConfigFile, Edit, Original, decode, installer};
 use watchkeeper_core::AgentKind;
 
 use super::{
@@ -161,12 +161,12 @@ pub(crate) fn plan(context: &Context) -> Result<Plan, ContextError> {
             let mut files: Vec<_> = files.collect();
             keep_together(&mut files);
             if files.iter().any(|file| matches!(file.outcome, Ok(Change::Write(_)))) {
-                notes.extend(found.installer.notes().iter().map(|note| (*note).to_owned()));
+                notes.extend(found.installer.notes.iter().map(|note| (*note).to_owned()));
             }
-            AgentPlan { agent: found.installer.agent(), files, notes }
+            AgentPlan { agent: found.installer.agent, files, notes }
         })
         .collect();
-    let absent = absent.iter().map(|found| found.installer.agent()).collect();
+    let absent = absent.iter().map(|found| found.installer.agent).collect();
     Ok(Plan { action: Action::Install, agents, absent })
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn plan_uninstall(context: &Context) -> Plan {
                         .unwrap_or_else(|error| FilePlan::refused(&path, error))
                 })
                 .collect();
-            AgentPlan { agent: found.installer.agent(), files, notes: Vec::new() }
+            AgentPlan { agent: found.installer.agent, files, notes: Vec::new() }
         })
         .collect();
     // Files at places that an agent's variable named when they were written.
@@ -190,7 +190,7 @@ pub(crate) fn plan_uninstall(context: &Context) -> Plan {
         let Some(agent) = agents.iter_mut().find(|agent| agent.agent == receipt.agent) else { continue };
         let known = agent.files.iter().any(|file| file.path == receipt.path);
         let file = installer(receipt.agent)
-            .and_then(|installer| installer.files().iter().find(|file| file.path() == receipt.file));
+            .and_then(|installer| installer.files.iter().find(|file| file.path() == receipt.file));
         if let (false, Some(file)) = (known, file) {
             let removal = plan_removal(&records, *file, &receipt.path);
             agent.files.push(removal.unwrap_or_else(|error| FilePlan::refused(&receipt.path, error)));
@@ -200,7 +200,7 @@ pub(crate) fn plan_uninstall(context: &Context) -> Plan {
 }
 
 pub(super) fn each_file(found: &FoundAgent) -> impl Iterator<Item = (&'static dyn ConfigFile, PathBuf)> {
-    let files: &'static [&'static dyn ConfigFile] = Installer::files(found.installer);
+    let files = found.installer.files;
     files.iter().map(|file| {
         let path = file.path().split('/').fold(found.home.clone(), |path, segment| path.join(segment));
         (*file, path)
@@ -237,7 +237,7 @@ fn plan_install(
                 }
             };
             let mut receipt =
-                Receipt::new(found.installer.agent(), file.path(), path, original, written.clone());
+                Receipt::new(found.installer.agent, file.path(), path, original, written.clone());
             receipt.created_folders = old.map(|old| old.created_folders).unwrap_or_default();
             Some(receipt)
         }

@@ -132,7 +132,7 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
         let texts: Vec<Option<&str>> = texts.iter().map(Option::as_deref).collect();
         let trust = hooks_path.and_then(|path| trust(found.installer, &path, &texts)).unwrap_or_default();
         AgentStatus {
-            agent: found.installer.agent(),
+            agent: found.installer.agent,
             present: found.is_present(),
             program: found.program,
             home: found.home,
@@ -149,11 +149,12 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
 
 /// An agent may spell its folder as it was given or with its links resolved; the spelling it trusts counts.
 fn trust(
-    installer: &dyn watchkeeper_agents::install::Installer,
+    installer: &watchkeeper_agents::install::Installer,
     hooks_path: &Path,
     texts: &[Option<&str>],
 ) -> Option<Trust> {
-    let as_given = installer.trust(&hooks_path.to_string_lossy(), texts)?;
+    let trust = installer.trust?;
+    let as_given = trust(&hooks_path.to_string_lossy(), texts);
     if as_given.untrusted.is_empty() {
         return Some(as_given);
     }
@@ -162,7 +163,7 @@ fn trust(
         .and_then(|folder| std::fs::canonicalize(folder).ok())
         .zip(hooks_path.file_name())
         .map(|(folder, name)| folder.join(name));
-    let resolved = resolved.and_then(|path| installer.trust(&path.to_string_lossy(), texts));
+    let resolved = resolved.map(|path| trust(&path.to_string_lossy(), texts));
     Some(match resolved {
         Some(resolved) if resolved.untrusted.len() < as_given.untrusted.len() => resolved,
         Some(_) | None => as_given,

@@ -136,7 +136,7 @@ fn folders_that_were_created_go_too() {
 #[test]
 fn every_agent_is_wired_up_and_let_go_again() {
     let mut home = Home::new();
-    let all = watchkeeper_agents::install::ALL.map(watchkeeper_agents::install::Installer::agent);
+    let all = watchkeeper_agents::install::ALL.map(|installer| installer.agent);
     home.context.only = Some(all.to_vec());
     fs::create_dir(home.at(".gemini")).unwrap();
     fs::write(home.at(".gemini/settings.json"), "{\n  \"ui\": {} // mine\n}").unwrap();

@@ -4,17 +4,8 @@ use std::convert::Infallible;
 
 use watchkeeper_api::Client;
 
+use super::Replaced;
 use crate::instance::Instance;
-
-/// How a daemon was replaced.
-#[expect(dead_code, reason = "the same shape as on Linux")]
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Replaced {
-    Ready,
-    Impossible,
-    Ended,
-    NotReady,
-}
 
 /// Why the daemon could not be asked: never.
 pub(crate) type ReplaceError = Infallible;

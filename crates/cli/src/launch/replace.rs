@@ -16,21 +16,8 @@ use watchkeeper_api::{
     method::{DaemonRestart, GetDaemonStatus, Nothing, RestartParams},
 };
 
-use super::READY_WITHIN;
+use super::{READY_WITHIN, Replaced};
 use crate::instance::Instance;
-
-/// How a daemon was replaced.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Replaced {
-    /// Its successor listens.
-    Ready,
-    /// It cannot do that; it runs as before.
-    Impossible,
-    /// Its successor ended before it listened.
-    Ended,
-    /// Its successor does not listen yet.
-    NotReady,
-}
 
 /// Why the daemon could not be asked.
 #[derive(Debug, thiserror::Error)]

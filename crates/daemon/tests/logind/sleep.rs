@@ -1,12 +1,9 @@
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use watchkeeper_api::method::{EventsParams, GetEvents};
 
 use crate::{
-    rig::{NO_SLEEPS, Rig, run},
+    rig::{NO_SLEEPS, Rig},
     under_test::{UnderTest, until},
 };
 
@@ -23,15 +20,7 @@ fn a_sleep_waits_until_the_journal_says_so() {
     database.busy_timeout(Duration::from_secs(5)).unwrap();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     let begun = Instant::now();
-    run(Command::new("busctl").args([
-        "call",
-        "org.freedesktop.login1",
-        "/org/freedesktop/login1",
-        "org.freedesktop.login1.Manager",
-        "Suspend",
-        "b",
-        "false",
-    ]));
+    rig.suspend();
     while begun.elapsed() < BARRED_FOR {
         let sleeps = rig.sleeps();
         assert!(sleeps == NO_SLEEPS, "it slept after {:?}, before the row was stored", begun.elapsed());

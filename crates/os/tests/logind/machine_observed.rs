@@ -1,4 +1,4 @@
-use std::{process::Command, time::Duration};
+use std::time::Duration;
 
 use tokio::{runtime, time::timeout};
 use watchkeeper_core::input::Known;
@@ -62,23 +62,12 @@ fn lid_mains_and_battery_are_told() {
 #[test]
 fn a_sleep_waits_for_us_and_is_told_with_its_end() {
     let rig = Rig::take();
-    let suspend = || {
-        run(Command::new("busctl").args([
-            "call",
-            "org.freedesktop.login1",
-            "/org/freedesktop/login1",
-            "org.freedesktop.login1.Manager",
-            "Suspend",
-            "b",
-            "false",
-        ]))
-    };
     block_on(async {
         let observer = Observer::new();
         told(&observer, "an open lid", |c| *c == Change::Lid { closed: Known::Is(false) }).await;
         for turn in 1..=2 {
             rig.turn("ResetSleeps", None);
-            suspend();
+            rig.suspend();
             told(&observer, "the begin of a sleep", |c| *c == Change::SleepBegan).await;
             assert_eq!(rig.sleeps(), NO_SLEEPS, "sleep {turn} did not wait for us");
             observer.ready_to_sleep();

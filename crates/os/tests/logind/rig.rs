@@ -31,6 +31,19 @@ impl Rig {
         rig
     }
 
+    /// Asks logind for a sleep, as a person does.
+    pub(crate) fn suspend(&self) {
+        run(Command::new("busctl").args([
+            "call",
+            "org.freedesktop.login1",
+            "/org/freedesktop/login1",
+            "org.freedesktop.login1.Manager",
+            "Suspend",
+            "b",
+            "false",
+        ]));
+    }
+
     /// Shuts the lid; logind has handled that when this returns.
     pub(crate) fn shut_lid(&self) {
         self.turn("SetLid", Some("true"));

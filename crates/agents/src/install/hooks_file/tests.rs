@@ -1,18 +1,17 @@
 use super::*;
 use crate::{
-    claude::install::ClaudeInstall,
-    codex::install::CodexInstall,
-    copilot::install::CopilotInstall,
-    gemini::install::GeminiInstall,
-    install::{Installer, Instance, Timeouts},
-    qwen::install::QwenInstall,
+    claude::install::INSTALLER as CLAUDE,
+    codex::install::INSTALLER as CODEX,
+    copilot::install::INSTALLER as COPILOT,
+    gemini::install::INSTALLER as GEMINI,
+    install::{Installer, Instance, Timeouts, Trust},
+    qwen::install::INSTALLER as QWEN,
 };
 
 mod foreign;
 
 /// Every agent with such a file.
-const AGENTS: [&dyn Installer; 5] =
-    [&ClaudeInstall, &CodexInstall, &CopilotInstall, &GeminiInstall, &QwenInstall];
+const AGENTS: [&Installer; 5] = [&CLAUDE, &CODEX, &COPILOT, &GEMINI, &QWEN];
 
 fn wiring() -> Wiring {
     Wiring {
@@ -23,12 +22,16 @@ fn wiring() -> Wiring {
     }
 }
 
-fn file(installer: &dyn Installer) -> &'static dyn ConfigFile {
-    installer.files()[0]
+fn file(installer: &Installer) -> &'static dyn ConfigFile {
+    installer.files[0]
+}
+
+fn codex_trust(texts: &[Option<&str>]) -> Trust {
+    CODEX.trust.unwrap()("/h/hooks.json", texts)
 }
 
 fn claude() -> &'static dyn ConfigFile {
-    file(&ClaudeInstall)
+    file(&CLAUDE)
 }
 
 fn install(file: &dyn ConfigFile, text: &str) -> String {
@@ -72,37 +75,37 @@ fn a_new_file_holds_exactly_our_entries() {
 
 #[test]
 fn each_agent_gets_its_own_form() {
-    let value = |installer: &dyn Installer| -> serde_json::Value {
+    let value = |installer: &Installer| -> serde_json::Value {
         let Edit::Write(text) = file(installer).install(None, &wiring()).unwrap() else {
             panic!("nothing written")
         };
         serde_json::from_str(&text).unwrap()
     };
     assert_eq!(
-        value(&ClaudeInstall)["hooks"]["Stop"],
+        value(&CLAUDE)["hooks"]["Stop"],
         serde_json::json!([{"hooks": [{
             "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" claude Stop", "timeout": 550
         }]}])
     );
     assert_eq!(
-        value(&CodexInstall)["hooks"]["PermissionRequest"],
+        value(&CODEX)["hooks"]["PermissionRequest"],
         serde_json::json!([{"hooks": [{
             "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" codex PermissionRequest", "timeout": 150
         }]}])
     );
     assert_eq!(
-        value(&GeminiInstall)["hooks"]["AfterAgent"],
+        value(&GEMINI)["hooks"]["AfterAgent"],
         serde_json::json!([{"hooks": [{
             "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" gemini AfterAgent", "timeout": 550_000
         }]}])
     );
     assert_eq!(
-        value(&QwenInstall)["hooks"]["Stop"],
+        value(&QWEN)["hooks"]["Stop"],
         serde_json::json!([{"hooks": [{
             "type": "command", "command": "\"/opt/w k/watchkeeper-hook\" qwen Stop", "timeout": 550
         }]}])
     );
-    let copilot = value(&CopilotInstall);
+    let copilot = value(&COPILOT);
     assert_eq!(copilot["version"], 1);
     assert_eq!(
         copilot["hooks"]["PreToolUse"],
@@ -148,7 +151,7 @@ fn duplicate_keys_do_not_come_back_into_force() {
         serde_json::from_str::<serde_json::Value>(&bare).unwrap()["hooks"]["SessionEnd"],
         serde_json::json!([])
     );
-    check_round_trip(file(&CopilotInstall), "{}");
+    check_round_trip(file(&COPILOT), "{}");
 }
 
 #[test]
@@ -170,10 +173,7 @@ fn older_entries_are_replaced_in_place() {
     assert!(!after.contains("/opt/w k/"));
     assert!(claude().inspect(Some(&after), &moved).unwrap().is_current());
     let seen_by_old = claude().inspect(Some(&after), &wiring()).unwrap();
-    assert_eq!(
-        seen_by_old.outdated.len(),
-        ClaudeInstall.files()[0].inspect(None, &wiring()).unwrap().missing.len()
-    );
+    assert_eq!(seen_by_old.outdated.len(), CLAUDE.files[0].inspect(None, &wiring()).unwrap().missing.len());
     assert_eq!(
         claude().remove(Some(&after), Some(Original::Text("{\"a\": 1}"))).unwrap(),
         Edit::Write("{\"a\": 1}".to_owned())
@@ -246,7 +246,7 @@ fn comments_that_others_put_among_ours_stay() {
 
 #[test]
 fn copilots_own_file_goes_when_nothing_else_is_in_it() {
-    let copilot = file(&CopilotInstall);
+    let copilot = file(&COPILOT);
     let Edit::Write(text) = copilot.install(None, &wiring()).unwrap() else { panic!("nothing written") };
     assert_eq!(copilot.remove(Some(&text), None).unwrap(), Edit::Delete);
     let kept = text.replacen("\"version\"", "\"mine\": 1, \"version\"", 1);
@@ -269,7 +269,7 @@ fn files_that_need_a_guess_are_refused() {
 fn a_file_that_switches_hooks_off_is_reported() {
     let after = install(claude(), "{\"disableAllHooks\": true}");
     assert_eq!(claude().inspect(Some(&after), &wiring()).unwrap().disabled, ["disableAllHooks is true"]);
-    let gemini = file(&GeminiInstall);
+    let gemini = file(&GEMINI);
     let disabled = |text: &str| gemini.inspect(Some(&install(gemini, text)), &wiring()).unwrap().disabled;
     assert_eq!(disabled("{\"hooksConfig\": {\"enabled\": false}}"), ["hooksConfig.enabled is false"]);
     assert!(disabled("{\"hooksConfig\": {\"enabled\": true}, \"enabled\": false}").is_empty());
@@ -279,8 +279,8 @@ fn a_file_that_switches_hooks_off_is_reported() {
 #[test]
 fn codex_reads_plain_json_only() {
     let check = |before: &str, readable: bool| {
-        let after = install(file(&CodexInstall), before);
-        let disabled = file(&CodexInstall).inspect(Some(&after), &wiring()).unwrap().disabled;
+        let after = install(file(&CODEX), before);
+        let disabled = file(&CODEX).inspect(Some(&after), &wiring()).unwrap().disabled;
         assert_eq!(disabled.is_empty(), readable, "{after}");
     };
     check("", true);
@@ -294,17 +294,17 @@ fn codex_reads_plain_json_only() {
 #[test]
 fn codex_trust_is_read_by_position_and_content() {
     let before = "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"beep\"}]}]}}";
-    let hooks = install(file(&CodexInstall), before);
+    let hooks = install(file(&CODEX), before);
     let config = "[hooks.state.\"/h/hooks.json:stop:1:0\"]\ntrusted_hash = \"sha256:00\"\n\
                   [hooks.state.\"/h/hooks.json:session_start:0:0\"]\nenabled = false\ntrusted_hash = \"sha256:00\"\n\
                   [hooks.state.\"/h/hooks.json:pre_tool_use:1:0\"]\ntrusted_hash = \"sha256:00\"\n";
-    let trust = CodexInstall.trust("/h/hooks.json", &[Some(&hooks), Some(config)]).unwrap();
+    let trust = codex_trust(&[Some(&hooks), Some(config)]);
     assert_eq!(trust.changed, ["Stop"]);
     assert_eq!(trust.switched_off, ["SessionStart"]);
     assert_eq!(trust.untrusted.len(), 10);
-    let trust = CodexInstall.trust("/h/hooks.json", &[Some(&hooks), None]).unwrap();
+    let trust = codex_trust(&[Some(&hooks), None]);
     assert_eq!(trust.untrusted.len(), 12);
-    assert!(ClaudeInstall.trust("/h/settings.json", &[Some(&hooks)]).is_none());
+    assert!(CLAUDE.trust.is_none());
 }
 
 /// What Codex 0.171.0 wrote into its config.toml when these hooks were trusted in its own dialog. It cuts the timeouts of
@@ -338,7 +338,7 @@ fn codex_trust_is_what_codex_itself_recorded() {
             format!("[hooks.state.\"/h/hooks.json:{key}\"]\ntrusted_hash = \"sha256:{hash}\"\n")
         })
         .collect();
-    let trust = |hooks: &str| CodexInstall.trust("/h/hooks.json", &[Some(hooks), Some(&config)]).unwrap();
+    let trust = |hooks: &str| codex_trust(&[Some(hooks), Some(&config)]);
     assert_eq!(trust(&hooks).trusted, ["Stop", "SessionStart", "Interrupt", "SessionEnd"]);
     let slower = trust(&hooks.replace("550", "551"));
     assert_eq!((slower.trusted.len(), slower.changed), (3, vec!["Stop".to_owned()]));
@@ -348,23 +348,23 @@ fn codex_trust_is_what_codex_itself_recorded() {
 fn a_long_wait_is_written_in_the_agents_unit() {
     let mut wiring = wiring();
     wiring.timeouts.stop_s = 4000;
-    let timeout = |installer: &dyn Installer, event: &str| {
+    let timeout = |installer: &Installer, event: &str| {
         let Edit::Write(text) = file(installer).install(None, &wiring).unwrap() else {
             panic!("nothing written")
         };
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         value["hooks"][event][0]["hooks"][0]["timeout"].as_u64()
     };
-    assert_eq!(timeout(&ClaudeInstall, "Stop"), Some(4000));
-    assert_eq!(timeout(&QwenInstall, "Stop"), Some(4_000_000));
-    assert_eq!(timeout(&GeminiInstall, "AfterAgent"), Some(4_000_000));
-    assert_eq!(timeout(&GeminiInstall, "BeforeAgent"), Some(10_000));
+    assert_eq!(timeout(&CLAUDE, "Stop"), Some(4000));
+    assert_eq!(timeout(&QWEN, "Stop"), Some(4_000_000));
+    assert_eq!(timeout(&GEMINI, "AfterAgent"), Some(4_000_000));
+    assert_eq!(timeout(&GEMINI, "BeforeAgent"), Some(10_000));
 }
 
 #[test]
 fn on_windows_each_agent_gets_its_own_shell() {
     let wiring = Wiring { shell: Shell::PowerShell, ..wiring() };
-    let entry = |installer: &dyn Installer, event: &str| {
+    let entry = |installer: &Installer, event: &str| {
         let file = file(installer);
         let Edit::Write(text) = file.install(None, &wiring).unwrap() else { panic!("nothing written") };
         assert!(file.inspect(Some(&text), &wiring).unwrap().is_current());
@@ -372,9 +372,9 @@ fn on_windows_each_agent_gets_its_own_shell() {
         value["hooks"][event][0]["hooks"][0].clone()
     };
     let program = "'/opt/w k/watchkeeper-hook'";
-    assert_eq!(entry(&ClaudeInstall, "Stop")["command"], "\"/opt/w k/watchkeeper-hook\" claude Stop");
-    assert_eq!(entry(&GeminiInstall, "AfterAgent")["command"], format!("& {program} gemini AfterAgent"));
-    let qwen = entry(&QwenInstall, "Stop");
+    assert_eq!(entry(&CLAUDE, "Stop")["command"], "\"/opt/w k/watchkeeper-hook\" claude Stop");
+    assert_eq!(entry(&GEMINI, "AfterAgent")["command"], format!("& {program} gemini AfterAgent"));
+    let qwen = entry(&QWEN, "Stop");
     assert_eq!(qwen["command"], format!("& {program} qwen Stop"));
     assert_eq!(qwen["shell"], "powershell");
 }
