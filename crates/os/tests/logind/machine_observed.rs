@@ -6,7 +6,7 @@ use watchkeeper_os::power::observe::{Change, Observer};
 
 use crate::{
     holder::Holder,
-    rig::{NO_SLEEPS, PATIENCE, Rig, run},
+    rig::{NO_SLEEPS, PATIENCE, Rig},
 };
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
