@@ -67,7 +67,8 @@ impl Installed {
         for (word, rest) in text.lines().filter_map(|line| line.split_once(' ')) {
             said.entry(word.to_owned()).or_default().push(rest.trim().to_owned());
         }
-        let status = Command::new("kill").arg(&said["pid"][0]).status().unwrap();
+        // The shell's own: a bare system has no program of that name.
+        let status = Command::new("sh").args(["-c", "kill \"$0\"", &said["pid"][0]]).status().unwrap();
         assert!(status.success());
         said
     }
