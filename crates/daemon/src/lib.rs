@@ -12,6 +12,8 @@ mod door;
 mod effects;
 mod event;
 mod exceptions;
+#[cfg_attr(not(test), expect(dead_code, reason = "the follower is about to use it"))]
+mod file_notices;
 mod follow;
 mod hook_connection;
 mod instance;
