@@ -6,6 +6,7 @@
 
 pub mod adapter;
 pub mod ancestry;
+pub mod hook_time;
 pub mod install;
 pub mod json;
 pub mod line_scanner;

@@ -58,6 +58,12 @@ impl Boot {
         Self(self.0.saturating_add(nanos(by)))
     }
 
+    /// The moment `by` earlier; stays at the begin of the clock instead of wrapping.
+    #[must_use]
+    pub fn before(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos(by)))
+    }
+
     /// Time from `earlier` to this moment; zero when `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

@@ -151,7 +151,7 @@ pub(crate) async fn run(
         api_door: Listener::bind(&api_path(&place))?,
         exits,
         touched,
-        signals: StopSignals::new().map_err(RunError::Signals)?,
+        signals: StopSignals::new(origin.owns_process).map_err(RunError::Signals)?,
         tasks,
         paused_until: None,
     };

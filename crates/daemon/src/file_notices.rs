@@ -234,7 +234,7 @@ mod tests {
             assert!(matches!(outcome, Err(Unwatched::Refused { every: said }) if said == every));
             assert!(notices.is_blind());
         }
-        assert_eq!(notices.retry(), [two.clone()]);
+        assert_eq!(notices.retry(), std::slice::from_ref(&two));
         assert!(!notices.is_blind());
         assert!(notices.retry().is_empty(), "nothing is missed");
         check_noticed(&one, &told);

@@ -1,10 +1,13 @@
 //! What hooks, transcripts and state files say, on its way to the core.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
-use watchkeeper_agents::{Observation, Parsed};
+use watchkeeper_agents::{Observation, Parsed, hook_time};
 use watchkeeper_core::{
-    AgentKind, BootId, DeliveryId, InputBody, Now, SessionKey, SignalBody,
+    AgentKind, BootId, DeliveryId, InputBody, Now, SessionKey, SignalBody, Wall,
     input::HeldHook,
     signal::{AgentProcess, Source},
     time::{Boot, Stamp},
@@ -149,7 +152,12 @@ impl Dispatcher {
             namespace: None,
             session: None,
             source,
-            happened: happened(&view.head, &now, source),
+            happened: happened(
+                &view.head,
+                hook_time::lag(&parsed.observations, Wall(view.head.wall_ms)),
+                &now,
+                source,
+            ),
             process: resolution.and_then(|r| r.process()),
             delivery: DeliveryId(view.head.delivery),
         };
@@ -335,15 +343,17 @@ impl Dispatcher {
     }
 }
 
-/// When the hook began, as far as that can be compared: by socket it is of our boot; a time in our future is nobody's.
-fn happened(head: &Head, now: &Now, source: Source) -> Option<Stamp> {
+/// When that happened which a hook tells of, `lag` before the hook began, as far as that can be compared: by socket it is of
+/// our boot; a time in our future is nobody's.
+fn happened(head: &Head, lag: Duration, now: &Now, source: Source) -> Option<Stamp> {
     let boot_id = match (head.boot_id, source) {
         (0, Source::Hook) => now.boot_id,
         (0, _) => return None,
         (given, _) => BootId(given),
     };
-    let stamp = Stamp { boot: Boot(head.started_boot_ns), boot_id };
-    (stamp.later_than(&now.stamp()) != Some(true)).then_some(stamp)
+    let began = Stamp { boot: Boot(head.started_boot_ns), boot_id };
+    let is_possible = began.later_than(&now.stamp()) != Some(true);
+    is_possible.then_some(Stamp { boot: began.boot.before(lag), boot_id })
 }
 
 fn asks(body: &SignalBody) -> bool {

@@ -1,4 +1,6 @@
-//! The signals that end or spare a daemon.
+//! The signals that end or spare a daemon. They are the process's, so only a process that is nothing but a daemon listens.
+
+use std::io;
 
 /// Why the daemon is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,16 +17,14 @@ mod platform {
 
     /// Listens for TERM and INT; swallows HUP, since a daemon without a terminal has nobody to hang up.
     #[derive(Debug)]
-    pub(crate) struct StopSignals {
+    pub(super) struct Listening {
         terminate: Signal,
         interrupt: Signal,
         hangup: Signal,
     }
 
-    impl StopSignals {
-        /// # Errors
-        /// When the runtime cannot register a handler.
-        pub(crate) fn new() -> io::Result<Self> {
+    impl Listening {
+        pub(super) fn new() -> io::Result<Self> {
             Ok(Self {
                 terminate: signal(SignalKind::terminate())?,
                 interrupt: signal(SignalKind::interrupt())?,
@@ -32,8 +32,7 @@ mod platform {
             })
         }
 
-        /// The next request to stop. Cancellation safe.
-        pub(crate) async fn next(&mut self) -> StopSignal {
+        pub(super) async fn next(&mut self) -> StopSignal {
             loop {
                 tokio::select! {
                     _ = self.terminate.recv() => return StopSignal::Terminate,
@@ -53,21 +52,18 @@ mod platform {
 
     /// Listens for Ctrl-C, Ctrl-Break and the system's shutdown.
     #[derive(Debug)]
-    pub(crate) struct StopSignals {
+    pub(super) struct Listening {
         interrupt: CtrlC,
         stop: CtrlBreak,
         shutdown: CtrlShutdown,
     }
 
-    impl StopSignals {
-        /// # Errors
-        /// When the runtime cannot register a handler.
-        pub(crate) fn new() -> io::Result<Self> {
+    impl Listening {
+        pub(super) fn new() -> io::Result<Self> {
             Ok(Self { interrupt: ctrl_c()?, stop: ctrl_break()?, shutdown: ctrl_shutdown()? })
         }
 
-        /// The next request to stop. Cancellation safe.
-        pub(crate) async fn next(&mut self) -> StopSignal {
+        pub(super) async fn next(&mut self) -> StopSignal {
             tokio::select! {
                 _ = self.interrupt.recv() => StopSignal::Interrupt,
                 _ = self.stop.recv() => StopSignal::Terminate,
@@ -77,4 +73,24 @@ mod platform {
     }
 }
 
-pub(crate) use platform::StopSignals;
+/// The signals that this daemon listens for.
+#[derive(Debug)]
+pub(crate) struct StopSignals(Option<platform::Listening>);
+
+impl StopSignals {
+    /// Listens if the process is the daemon's own (`owns_process`); else they stay what they were to whoever it belongs to.
+    ///
+    /// # Errors
+    /// When the runtime cannot register a handler.
+    pub(crate) fn new(owns_process: bool) -> io::Result<Self> {
+        Ok(Self(owns_process.then(platform::Listening::new).transpose()?))
+    }
+
+    /// The next request to stop; never, when it does not listen. Cancellation safe.
+    pub(crate) async fn next(&mut self) -> StopSignal {
+        match &mut self.0 {
+            Some(listening) => listening.next().await,
+            None => std::future::pending().await,
+        }
+    }
+}

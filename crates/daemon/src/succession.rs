@@ -31,6 +31,8 @@ pub const NOTIFY_OPTION: &str = "--notify";
 /// Where this daemon comes from and what it can become.
 #[derive(Debug, Default)]
 pub struct Origin {
+    /// The process is this daemon and nothing else: the signals that end a process are the daemon's.
+    pub owns_process: bool,
     /// This program, found before anybody replaced it; `None`: the process is not only a daemon, and must stay what it is.
     pub successor_program: Option<PathBuf>,
     /// What makes that program the daemon of the same instance.

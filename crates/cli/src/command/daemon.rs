@@ -85,6 +85,7 @@ fn serve(global: &Global, args: &RunArgs) -> Outcome {
         launch::detach().map_err(|error| failed(&error))?;
     }
     let origin = Origin {
+        owns_process: true,
         successor_program: env::current_exe().ok(),
         successor_arguments: launch::arguments(&instance, args.detached),
         handed: args.handed.clone(),

@@ -10,6 +10,7 @@ fn main() {
     let mut words = std::env::args_os().skip(1);
     let home = words.next().unwrap();
     let mut origin = Origin {
+        owns_process: true,
         successor_program: Some(std::env::current_exe().unwrap()),
         successor_arguments: vec![home.clone()],
         ..Origin::default()

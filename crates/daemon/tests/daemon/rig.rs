@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use watchkeeper_api::{
     Client, Status,
-    client::ClientOptions,
+    client::{ClientError, ClientOptions},
     method::{DaemonStop, GetDaemonStatus, GetStatus, Nothing},
 };
 use watchkeeper_daemon::{Origin, Place, RunError, run};
@@ -20,6 +20,10 @@ use watchkeeper_os::clock;
 
 /// Waiting for anything takes at most this; a machine under load is slow, a broken daemon is slower.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// So much of a log's end is shown when something failed.
+const TAIL_BYTES: usize = 4096;
 
 pub(crate) struct Daemon {
     pub(crate) place: Place,
@@ -37,17 +41,40 @@ impl Daemon {
         }
         let own = place.clone();
         let thread = std::thread::spawn(move || run(own, true, Origin::default()));
-        let daemon = Self { place, thread: Some(thread) };
-        until("the daemon answers", || daemon.connect().is_some().then_some(()));
+        let mut daemon = Self { place, thread: Some(thread) };
+        daemon.wait_until_it_answers();
         daemon
     }
 
-    fn connect(&self) -> Option<Client> {
-        Client::connect(&self.place.api_socket(), &ClientOptions::new("test")).ok()
+    fn wait_until_it_answers(&mut self) {
+        let begun = Instant::now();
+        while let Err(error) = self.connect() {
+            if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
+                // A panic is the thread's error.
+                panic!("the daemon ended instead of answering: {:?}\n{}", thread.join(), self.logs());
+            }
+            let waited = begun.elapsed();
+            assert!(waited < PATIENCE, "no answer within {waited:?}, last {error:?}\n{}", self.logs());
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// How its logs end. The ordinary one is that of the process's first daemon.
+    fn logs(&self) -> String {
+        let tail = |name: &str| {
+            let text = std::fs::read(self.place.state.join(name)).unwrap_or_default();
+            let tail = &text[text.len().saturating_sub(TAIL_BYTES)..];
+            format!("--- {name}\n{}\n", String::from_utf8_lossy(tail))
+        };
+        ["daemon.log", "exceptions.log"].map(tail).concat()
+    }
+
+    fn connect(&self) -> Result<Client, ClientError> {
+        Client::connect(&self.place.api_socket(), &ClientOptions::new("test"))
     }
 
     pub(crate) fn client(&self) -> Client {
-        until("a client connects", || self.connect())
+        until("a client connects", || self.connect().ok())
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -78,7 +105,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(begun.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(LOOK_EVERY);
     }
 }
 

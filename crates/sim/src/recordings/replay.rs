@@ -8,12 +8,14 @@ use std::{
 use watchkeeper_agents::{
     Adapter, LineScanner, Observation, Parsed, TranscriptReader, adapter,
     ancestry::{self, Found, ProcessInfo},
+    hook_time,
 };
 use watchkeeper_core::{
     AgentKind, AgentTraits, Boot, BootId, Core, DeliveryId, Effect, Input, InputBody, Mono, Now, ProcessRef,
     SessionKey, Settings, Signal, SignalBody, Wall,
     input::{Known, ProbeAnswer, WatchOutcome},
     signal::{AgentProcess, Facts, Source, Thread},
+    time::Stamp,
     view::ShownState,
 };
 
@@ -212,10 +214,13 @@ impl Replay {
         let mut parsed = self.adapter.payload(Some(event), &arguments, payload);
         self.count(&mut parsed);
         self.resolve_work(&mut parsed);
+        let now = self.now();
+        let lag = hook_time::lag(&parsed.observations, now.wall);
+        let happened = Stamp { boot: now.boot.before(lag), boot_id: now.boot_id };
         for mut observation in parsed.observations {
             observation.facts.can_ask = observation.facts.can_ask.or(can_ask);
             self.find_transcript(&mut observation);
-            self.observe(observation, None, Source::Hook, process);
+            self.observe(observation, None, Source::Hook, happened, process);
         }
     }
 
@@ -263,11 +268,10 @@ impl Replay {
         observation: Observation,
         session: Option<&str>,
         source: Source,
+        happened: Stamp,
         process: Option<AgentProcess>,
     ) {
         let Some(id) = observation.session.as_deref().or(session) else { return };
-        let now = self.now();
-        let happened = observation.at.map_or_else(|| now.stamp(), |at| now.stamp_of_wall(at));
         self.deliveries += 1;
         let signal = Signal {
             key: SessionKey::new(self.adapter.kind(), id),
@@ -284,6 +288,12 @@ impl Replay {
         self.handle(InputBody::Signal { signal: Box::new(signal), held: None });
     }
 
+    /// When a record says that it was written.
+    fn written(&self, observation: &Observation) -> Stamp {
+        let now = self.now();
+        observation.at.map_or_else(|| now.stamp(), |at| now.stamp_of_wall(at))
+    }
+
     fn read_on(&mut self, key: &SessionKey) {
         let Some(path) = self.following.get(key).cloned() else { return };
         let slot = (key.clone(), path);
@@ -297,7 +307,8 @@ impl Replay {
         self.count(&mut parsed);
         self.resolve_work(&mut parsed);
         for observation in parsed.observations {
-            self.observe(observation, Some(&key.id), Source::Transcript, None);
+            let happened = self.written(&observation);
+            self.observe(observation, Some(&key.id), Source::Transcript, happened, None);
         }
     }
 
@@ -326,7 +337,9 @@ impl Replay {
                 shared: false,
                 declared: false,
             };
-            self.observe(file.observation, None, Source::AgentState, Some(process).filter(|_| start != 0));
+            let happened = self.written(&file.observation);
+            let process = Some(process).filter(|_| start != 0);
+            self.observe(file.observation, None, Source::AgentState, happened, process);
         }
     }
 
@@ -349,7 +362,8 @@ impl Replay {
                 facts: Facts::default(),
                 body: SignalBody::ProcessExited { process: gone },
             };
-            self.observe(observation, None, Source::Process, None);
+            let happened = self.now().stamp();
+            self.observe(observation, None, Source::Process, happened, None);
         }
     }
 
