@@ -124,7 +124,7 @@ impl Core {
         });
         if let Some(id) = announced {
             self.announce(sid, signal.key.agent, id);
-            self.unmake(sid, id, step);
+            self.unmake(sid, id, Said { signal, when }, step);
         }
         if let SignalBody::SessionStarted { cause: StartCause::Clear } = &signal.body {
             self.end_cleared(sid, signal, when, step);
@@ -200,9 +200,9 @@ impl Core {
         }
     }
 
-    /// A session that turns out to be a subagent of another one: it spoke before it was announced. One that announced
-    /// itself, or that has another process, is a session.
-    fn unmake(&mut self, parent: Sid, id: &str, step: &mut Step) {
+    /// A session that turns out to be a subagent of another one: it spoke before it was announced. What it began and what it
+    /// waits for are its parent's. One that announced itself, or that has another process, is a session.
+    fn unmake(&mut self, parent: Sid, id: &str, announcement: Said<'_>, step: &mut Step) {
         let Some(key) =
             self.state.sessions.get(parent).map(|s| SessionKey { id: id.to_owned(), ..s.key.clone() })
         else {
@@ -224,6 +224,18 @@ impl Core {
             from: Some(one.shown),
             to: ShownState::Ended,
             evidence: format!("a subagent of {}", other.key),
+        });
+        let (work, lock) = (one.work.live.clone(), one.lock.clone());
+        let signal = Signal { thread: Thread::Subagent(id.to_owned()), ..announcement.signal.clone() };
+        // Before the child is forgotten: what both watch stays watched.
+        self.on_session(parent, step, |session, _, step| {
+            for (id, work) in work {
+                session.work_started(Said { signal: &signal, when: work.when }, &id, work, step);
+            }
+            if let Some(lock) = lock.filter(|lock| !lock.inactive) {
+                let said = Said { signal: &signal, when: lock.when };
+                session.soft_locked(said, &lock.reason, &lock.subject, step);
+            }
         });
         self.forget(child, step);
     }

@@ -300,8 +300,7 @@ impl Core {
             DeadlineKind::SuspendRequest => {
                 step.mark(Mark::DueSuspendRequest);
                 if plan.stage == Stage::Elsewhere {
-                    // It did not sleep after all.
-                    self.forgive(step);
+                    // It did not sleep after all: what is owed is owed still.
                     return self.cancel_plan(true, step);
                 }
                 self.suspend_reported(false, "the system did not answer", step);

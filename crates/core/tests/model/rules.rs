@@ -3,7 +3,7 @@
 use crate::{at, process, sleep::shut, world::*};
 use std::time::Duration;
 use watchkeeper_core::{
-    AgentKind, Effect, Input, InputBody, Mark, Settings, SignalBody, Verdict,
+    AgentKind, DeadlineKind, Effect, Input, InputBody, Mark, Settings, SignalBody, Verdict,
     effect::{HookAnswer, Probe, Webhook},
     input::{Known, ProbeAnswer, WatchOutcome},
     signal::{Activity, AgentState, EndReason, Lineage, LockSubject, Source, StartCause, WorkKind},
@@ -508,6 +508,42 @@ fn a_sleep_that_nobody_requested_settles_everything_at_the_resume() {
     assert_eq!(world.count(|e| matches!(e, Effect::Webhook { event: Webhook::PostSessionEnd { .. } })), 1);
     assert_eq!(world.core.machine().suspend, None, "no suspend until a new debt");
     assert!(!world.core.machine().wanted);
+}
+
+#[test]
+fn what_a_subagent_began_before_it_was_announced_is_its_parents() {
+    let mut world = check(
+        AgentKind::Copilot,
+        vec![
+            (prompt().turn("a").from(1), Working),
+            (prompt().of("child").from(1), Working),
+            (work("shell", WorkKind::Shell).of("child").from(1), Working),
+        ],
+    );
+    world.hear(lock("permission_prompt", LockSubject::Session).of("child").from(1));
+    assert_eq!(world.state("child"), Some(Waiting));
+    world.hear(work("child", WorkKind::Subagent));
+    assert_eq!(world.state("child"), None);
+    assert_eq!(world.state("s"), Some(Waiting), "what it waits for its parent waits for");
+    world.hear(work_done("child"));
+    world.hear(stop().turn("a"));
+    assert_eq!(world.state("s"), Some(Background), "its shell runs on");
+    world.hear(work_done("shell"));
+    world.wait(60_000);
+    assert_eq!(world.state("s"), Some(Idle));
+}
+
+#[test]
+fn a_sleep_that_was_announced_and_did_not_come_is_owed_still() {
+    let mut world = shut(suspending());
+    world.hear(stop().turn("a"));
+    world.tell(InputBody::SleepBegan);
+    assert_eq!(world.next(), Some(DeadlineKind::SuspendRequest));
+    world.effects.clear();
+    world.wait(61_000);
+    assert_eq!(world.next(), Some(DeadlineKind::SuspendDelay), "{:?}", world.core.machine().suspend);
+    world.wait(30_000);
+    assert_eq!(world.count(|e| matches!(e, Effect::RequestSuspend { .. })), 1);
 }
 
 #[test]
