@@ -35,6 +35,17 @@ pub struct Parsed {
     pub unknown: Vec<String>,
     /// The payload was not what this agent sends (not JSON, no session id, too deep); why, in a few words.
     pub malformed: Option<String>,
+    /// For a transcript, the lines that say anything, in order; empty for a hook.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a transcript that says something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Index of its first observation; the others follow, up to the next line's first.
+    pub first: usize,
+    /// Where it begins in its file, in bytes.
+    pub offset: u64,
 }
 
 /// Reads the lines appended to one transcript. Its state survives restarts through `save` and `Adapter::transcript`.

@@ -5,7 +5,7 @@
 
 use memchr::memmem;
 
-use crate::adapter::{Parsed, TranscriptReader};
+use crate::adapter::{Line, Parsed, TranscriptReader};
 
 /// How much of a line the reader sees before it decides (or the whole line, if shorter).
 pub const PREFIX_MAX: usize = 512;
@@ -23,14 +23,16 @@ pub(crate) fn holds_any(text: &[u8], marks: &[&[u8]]) -> bool {
 #[derive(Debug, Default)]
 pub struct LineScanner {
     buffer: Vec<u8>,
-    state: Line,
+    state: State,
+    /// Where the line being read begins in its file.
+    begin: u64,
     pending: u64,
     too_long: u64,
 }
 
 /// What is known about the line being read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum State {
     /// Not enough of it to decide.
     #[default]
     Begun,
@@ -39,15 +41,22 @@ enum Line {
 }
 
 impl LineScanner {
+    /// For a file that is read from its begin.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// For a file that is read from somewhere in its middle: what comes before the first newline is passed over.
+    /// For a file that is read from `offset`, where a line begins.
     #[must_use]
-    pub fn inside_a_line() -> Self {
-        Self { state: Line::PassedOver, ..Self::default() }
+    pub fn at(offset: u64) -> Self {
+        Self { begin: offset, ..Self::default() }
+    }
+
+    /// For a file that is read from `offset`, somewhere in its middle: what comes before the first newline is passed over.
+    #[must_use]
+    pub fn inside_a_line(offset: u64) -> Self {
+        Self { state: State::PassedOver, ..Self::at(offset) }
     }
 
     /// Bytes since the last newline. A cursor that survives a restart is the file offset minus this.
@@ -78,15 +87,15 @@ impl LineScanner {
     fn extend(&mut self, piece: &[u8], reader: &dyn TranscriptReader) {
         self.pending += piece.len() as u64;
         match self.state {
-            Line::PassedOver => {}
-            Line::Wanted => self.keep(piece),
-            Line::Begun => {
+            State::PassedOver => {}
+            State::Wanted => self.keep(piece),
+            State::Begun => {
                 let room = PREFIX_MAX - self.buffer.len().min(PREFIX_MAX);
                 let (start, behind) = piece.split_at(room.min(piece.len()));
                 self.buffer.extend_from_slice(start);
                 if self.buffer.len() >= PREFIX_MAX {
                     self.decide(reader);
-                    if self.state == Line::Wanted {
+                    if self.state == State::Wanted {
                         self.keep(behind);
                     }
                 }
@@ -96,9 +105,9 @@ impl LineScanner {
 
     fn decide(&mut self, reader: &dyn TranscriptReader) {
         if reader.wants(&self.buffer) {
-            self.state = Line::Wanted;
+            self.state = State::Wanted;
         } else {
-            self.state = Line::PassedOver;
+            self.state = State::PassedOver;
             self.buffer.clear();
         }
     }
@@ -106,7 +115,7 @@ impl LineScanner {
     fn keep(&mut self, piece: &[u8]) {
         if self.buffer.len() + piece.len() > LINE_MAX {
             self.too_long += 1;
-            self.state = Line::PassedOver;
+            self.state = State::PassedOver;
             self.buffer = Vec::new();
         } else {
             self.buffer.extend_from_slice(piece);
@@ -115,13 +124,18 @@ impl LineScanner {
 
     /// The newline came.
     fn finish(&mut self, reader: &mut dyn TranscriptReader, out: &mut Parsed) {
-        if self.state == Line::Begun {
+        if self.state == State::Begun {
             self.decide(reader);
         }
-        if self.state == Line::Wanted && !self.buffer.is_empty() {
+        if self.state == State::Wanted && !self.buffer.is_empty() {
+            let first = out.observations.len();
             reader.line(&self.buffer, out);
+            if out.observations.len() > first {
+                out.lines.push(Line { first, offset: self.begin });
+            }
         }
-        self.state = Line::Begun;
+        self.begin += self.pending + 1;
+        self.state = State::Begun;
         self.pending = 0;
         self.buffer.clear();
         self.buffer.shrink_to(BUFFER_KEPT_MAX);

@@ -93,11 +93,11 @@ pub(crate) struct HookPayload {
 
 impl HookPayload {
     /// Reads a payload; `event` is what the command line says, where the payload does not.
-    pub(crate) fn parse(event: Option<&str>, payload: &[u8]) -> Result<Self, Parsed> {
-        let value = json::parse_object(payload).map_err(malformed)?;
+    pub(crate) fn parse(event: Option<&str>, payload: &[u8]) -> Result<Self, Box<Parsed>> {
+        let value = json::parse_object(payload).map_err(|why| Box::new(malformed(why)))?;
         let event = json::text(&value, "hook_event_name").or(event);
-        let event = event.ok_or_else(|| malformed("no event name"))?.to_owned();
-        let session = id(&value, "session_id").ok_or_else(|| malformed("no session id"))?;
+        let event = event.ok_or_else(|| Box::new(malformed("no event name")))?.to_owned();
+        let session = id(&value, "session_id").ok_or_else(|| Box::new(malformed("no session id")))?;
         let context = Context {
             session: Some(session.to_owned()),
             turn: None,

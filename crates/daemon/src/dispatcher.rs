@@ -31,7 +31,7 @@ use crate::{
     door::{Caller, DoorError, Listener, Stream},
     event::{Answer, Event, HookReply, Pulse},
     exceptions,
-    follow::{Follower, Growth},
+    follow::Follower,
     hook_connection,
     journal::{EventReader, Handled, Journal, SNAPSHOT_EVERY_ROWS},
     keep_awake::Wish,
@@ -605,22 +605,14 @@ impl Dispatcher {
         if growth.more {
             self.unread.insert(key.clone());
         }
-        self.grew(growth);
+        self.count(key.agent, &growth.parsed);
+        self.transcript_said(growth);
         // Rows that wait for room must not be overtaken by the word that they were read.
         if !self.journal.is_behind()
             && let Some(cursor) = self.follower.cursor(key)
         {
             self.journal.save_cursor(cursor);
         }
-    }
-
-    fn grew(&mut self, growth: Growth) {
-        let Growth { key, path, identity, from_offset, rewrite, parsed, backlog, .. } = growth;
-        self.count(key.agent, &parsed);
-        let place = path.to_string_lossy();
-        let delivery =
-            crate::intake::delivery_of_place(&place, (identity.device, identity.inode, rewrite), from_offset);
-        self.transcript_said(&key, parsed, delivery, backlog);
     }
 
     pub(crate) fn count(&mut self, agent: AgentKind, parsed: &Parsed) {

@@ -4,7 +4,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     io::{self, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
 };
@@ -15,7 +14,7 @@ use watchkeeper_agents::{Adapter, LineScanner, Parsed, StateFile, TranscriptRead
 use watchkeeper_core::SessionKey;
 use watchkeeper_store::{Cursor, FileIdentity};
 
-use crate::intake::SESSION_ID_BYTES;
+use crate::{delivery, intake::SESSION_ID_BYTES};
 
 /// Bytes of one transcript read in one turn; a longer growth is read in further turns, so that one file cannot starve the rest.
 const TURN_BYTES: usize = 1 << 20;
@@ -38,14 +37,11 @@ pub(crate) struct Growth {
     pub key: SessionKey,
     pub path: PathBuf,
     pub identity: FileIdentity,
-    /// Where the line began that the first observation comes from: the same after a restart, however the bytes were cut into
-    /// reads.
-    pub from_offset: u64,
     /// Tells the contents apart that one file had, when it was rewritten in place: zero for the first.
     pub rewrite: u64,
     pub parsed: Parsed,
-    /// It was in the file before this daemon looked: what it says may be old.
-    pub backlog: bool,
+    /// Lines that begin before this were in the file before this daemon looked: what they say may be old.
+    pub backlog_end: u64,
     /// There is more to read: look again.
     pub more: bool,
 }
@@ -190,7 +186,7 @@ impl Follower {
             path: path.to_owned(),
             identity: cursor.as_ref().map(|c| c.file),
             offset: cursor.as_ref().map_or(0, |c| c.offset),
-            scanner: LineScanner::new(),
+            scanner: LineScanner::at(cursor.as_ref().map_or(0, |c| c.offset)),
             rewrite: saved.as_ref().map_or(0, |s| s.rewrite),
             backlog_end: None,
             reader,
@@ -328,7 +324,6 @@ impl Followed {
             return None;
         }
         file.seek(SeekFrom::Start(self.offset)).ok()?;
-        let from_offset = self.line_start();
         let mut parsed = Parsed::default();
         let mut buffer = vec![0; READ_BYTES];
         let mut taken = 0;
@@ -352,10 +347,9 @@ impl Followed {
             key: self.key.clone(),
             path: self.path.clone(),
             identity,
-            from_offset,
             rewrite: self.rewrite,
             parsed,
-            backlog: from_offset < backlog_end,
+            backlog_end,
             more,
         })
     }
@@ -372,7 +366,7 @@ impl Followed {
             None if length > FIRST_SIGHT_BYTES => {
                 // One byte earlier: should a line begin right there, its newline is seen and the line is read.
                 self.offset = length - FIRST_SIGHT_BYTES - 1;
-                self.scanner = LineScanner::inside_a_line();
+                self.scanner = LineScanner::inside_a_line(self.offset);
             }
             None => {}
             Some(known) => {
@@ -398,9 +392,7 @@ fn rewritten(before: u64, file: &mut File) -> u64 {
     // What cannot be read here will not be read below either.
     _ = file.take(REWRITE_BYTES).read_to_end(&mut beginning);
     let first_line = beginning.split(|b| *b == b'\n').next().unwrap_or_default();
-    let mut hasher = DefaultHasher::new();
-    (before, first_line).hash(&mut hasher);
-    hasher.finish().max(1)
+    delivery::content_number(before, first_line)
 }
 
 /// Opens a regular file of our own user; a FIFO, a folder or somebody else's file is refused without blocking.
@@ -477,22 +469,30 @@ mod tests {
         (follower, key)
     }
 
+    /// Where the lines begin that said something.
+    fn begins(growth: Option<Growth>) -> Vec<u64> {
+        growth.iter().flat_map(|g| &g.parsed.lines).map(|line| line.offset).collect()
+    }
+
     #[test]
     fn a_line_begins_at_the_same_place_however_it_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
-        let (head, rest) = PROMPT.split_at(20);
-        add(&path, &format!("{PROMPT}\n{head}"));
+        let (head, rest) = INTERRUPT.split_at(20);
+        add(&path, &format!("{INTERRUPT}\n{head}"));
         let (mut torn, key) = follower(&path, Vec::new());
-        assert_eq!(torn.look(&key).map(|g| g.from_offset), Some(0));
+        assert_eq!(begins(torn.look(&key)), [0]);
         let saved = torn.cursor(&key).unwrap();
-        add(&path, &format!("{rest}\n"));
-        let begins = Some(PROMPT.len() as u64 + 1);
-        assert_eq!(torn.look(&key).map(|g| g.from_offset), begins, "in two reads");
+        add(&path, &format!("{rest}\n{PROMPT}\n{INTERRUPT}\n"));
+        let second = INTERRUPT.len() as u64 + 1;
+        let last = 2 * second + PROMPT.len() as u64 + 1;
+        assert_eq!(begins(torn.look(&key)), [second, last], "in two reads");
         // The rows of that look were stored, its cursor was not: the next life reads it again, as the same.
-        let (mut whole, key) = follower(&path, vec![saved]);
-        assert_eq!(whole.look(&key).map(|g| g.from_offset), begins, "in one read");
-        assert!(whole.look(&key).is_none());
+        let (mut again, key) = follower(&path, vec![saved]);
+        assert_eq!(begins(again.look(&key)), [second, last], "from where it was left");
+        assert!(again.look(&key).is_none());
+        let (mut whole, key) = follower(&path, Vec::new());
+        assert_eq!(begins(whole.look(&key)), [0, second, last], "in one read");
     }
 
     #[test]
@@ -518,15 +518,15 @@ mod tests {
         let path = dir.path().join("s.jsonl");
         add(&path, &format!("{PROMPT}\n{PROMPT}\n"));
         let (mut first, key) = follower(&path, Vec::new());
-        assert_eq!(first.look(&key).map(|g| (g.from_offset, g.rewrite)), Some((0, 0)));
+        assert_eq!(first.look(&key).map(|g| g.rewrite), Some(0));
         let saved = first.cursor(&key).unwrap();
         std::fs::write(&path, format!("{PROMPT}\n")).unwrap();
-        let again = first.look(&key).map(|g| (g.from_offset, g.rewrite)).unwrap();
-        assert!(again.0 == 0 && again.1 != 0, "the same place, another content: {again:?}");
+        let again = first.look(&key).map(|g| g.rewrite).unwrap();
+        assert_ne!(again, 0, "the same place, another content");
         let (mut second, key) = follower(&path, vec![saved]);
-        assert_eq!(second.look(&key).map(|g| (g.from_offset, g.rewrite)), Some(again));
+        assert_eq!(second.look(&key).map(|g| g.rewrite), Some(again));
         std::fs::write(&path, "{}\n").unwrap();
-        assert!(second.look(&key).is_some_and(|g| g.rewrite != again.1));
+        assert!(second.look(&key).is_some_and(|g| g.rewrite != again));
     }
 
     #[test]
@@ -544,14 +544,15 @@ mod tests {
             let (mut follower, key) = follower(&path, Vec::new());
             let (mut said, mut malformed) = (0, None);
             while let Some(growth) = follower.look(&key) {
-                assert!(growth.backlog);
+                assert!(growth.parsed.lines.iter().all(|line| line.offset < growth.backlog_end));
                 said += growth.parsed.observations.len();
                 malformed = malformed.or(growth.parsed.malformed);
             }
             assert_eq!(malformed, None);
             assert_eq!(said, lines);
             add(&path, &line);
-            assert!(follower.look(&key).is_some_and(|g| !g.backlog && g.parsed.observations.len() == 1));
+            let growth = follower.look(&key).unwrap();
+            assert!(matches!(growth.parsed.lines[..], [line] if line.offset >= growth.backlog_end));
         }
     }
 

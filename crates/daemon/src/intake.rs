@@ -1,8 +1,6 @@
 //! From what an adapter observed to what the core is told: the shell adds the sender, the time and the delivery id, and
 //! cuts texts down to what the person allowed to be recorded.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use watchkeeper_agents::Observation;
 use watchkeeper_core::{
     AgentKind, DeliveryId, SessionKey, Signal, SignalBody,
@@ -58,18 +56,6 @@ pub(crate) fn signal(
         facts: observation.facts,
         body: cut_texts(observation.body, record),
     })
-}
-
-/// A delivery id that is the same whenever the same bytes at the same place are read again, so that a transcript read twice
-/// after a crash counts once.
-#[must_use]
-pub(crate) fn delivery_of_place(place: &str, identity: impl Hash, offset: u64) -> DeliveryId {
-    let half = |salt: u64| {
-        let mut hasher = DefaultHasher::new();
-        (salt, place, &identity, offset).hash(&mut hasher);
-        hasher.finish()
-    };
-    DeliveryId(u128::from(half(1)) << 64 | u128::from(half(2)))
 }
 
 fn cut_texts(body: SignalBody, record: RecordPrompts) -> SignalBody {
@@ -205,12 +191,5 @@ mod tests {
         let mut long = started("x");
         long.session = Some("x".repeat(SESSION_ID_BYTES + 1));
         assert!(signal(long, 0, &sender(), RecordPrompts::Off).is_none());
-    }
-
-    #[test]
-    fn the_same_place_gives_the_same_delivery() {
-        assert_eq!(delivery_of_place("/t", (1, 2), 3), delivery_of_place("/t", (1, 2), 3));
-        assert_ne!(delivery_of_place("/t", (1, 2), 3), delivery_of_place("/t", (1, 2), 4));
-        assert_ne!(delivery_of_place("/t", (1, 2), 3), delivery_of_place("/t", (1, 3), 3));
     }
 }

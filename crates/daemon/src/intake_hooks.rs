@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use watchkeeper_agents::{Observation, Parsed, hook_time};
+use watchkeeper_agents::{Observation, adapter::Line, hook_time};
 use watchkeeper_core::{
     AgentKind, BootId, DeliveryId, InputBody, Now, SessionKey, SignalBody, Wall,
     input::HeldHook,
@@ -19,9 +19,10 @@ use watchkeeper_os::{clock, process::identity};
 use watchkeeper_store::Seq;
 
 use crate::{
+    delivery,
     dispatcher::{Ack, Dispatcher, HeldReply},
     event::{HookCall, HookReply},
-    follow::Stated,
+    follow::{Growth, Stated},
     intake::{self, Sender},
     resolve, work_process,
 };
@@ -270,16 +271,17 @@ impl Dispatcher {
         Some(resolution)
     }
 
-    /// What a transcript says. `backlog`: it stood there before it was looked at.
-    pub(crate) fn transcript_said(
-        &mut self,
-        key: &SessionKey,
-        parsed: Parsed,
-        delivery: DeliveryId,
-        backlog: bool,
-    ) {
+    /// What was new in a transcript.
+    pub(crate) fn transcript_said(&mut self, growth: Growth) {
+        let Growth { key, path, identity, rewrite, parsed, backlog_end, .. } = growth;
+        let mut lines = parsed.lines.into_iter().peekable();
+        let mut line = Line::default();
         for (index, observation) in parsed.observations.into_iter().enumerate() {
+            while let Some(next) = lines.next_if(|next| next.first <= index) {
+                line = next;
+            }
             let now = self.now();
+            let first = delivery::of_line(&path, identity, rewrite, line.offset);
             let sender = Sender {
                 agent: key.agent,
                 namespace: key.namespace.clone(),
@@ -288,11 +290,11 @@ impl Dispatcher {
                 happened: match observation.at.and_then(|wall| self.wall.stamp(&now, wall)) {
                     // Across a step of the clock it cannot be placed. New in the file it is news; found there it may
                     // be of any age, and must not undo what is known.
-                    None if backlog => Some(Stamp { boot: Boot(0), boot_id: now.boot_id }),
+                    None if line.offset < backlog_end => Some(Stamp { boot: Boot(0), boot_id: now.boot_id }),
                     placed => placed,
                 },
                 process: None,
-                delivery: DeliveryId(delivery.0.wrapping_add(index as u128)),
+                delivery: DeliveryId(first.0.wrapping_add((index - line.first.min(index)) as u128)),
             };
             _ = self.observed(vec![observation], &sender, None);
         }
@@ -310,10 +312,7 @@ impl Dispatcher {
             return;
         }
         let now = self.now();
-        // A removal has no content to tell it from an earlier one; its time does.
-        let moment = if content.is_some() { 0 } else { now.boot.0 };
-        let content_hash =
-            intake::delivery_of_place(&path.to_string_lossy(), content_hash(content.as_deref()), moment);
+        let delivery = delivery::of_state_file(&path, content.as_deref(), now.boot.0);
         let sender = Sender {
             agent,
             namespace: None,
@@ -324,7 +323,7 @@ impl Dispatcher {
                 None => Some(now.stamp()),
             },
             process: process.map(|process| AgentProcess { process, shared: false, declared: false }),
-            delivery: content_hash,
+            delivery,
         };
         _ = self.observed(vec![file.observation], &sender, None);
     }
@@ -358,11 +357,4 @@ fn happened(head: &Head, lag: Duration, now: &Now, source: Source) -> Option<Sta
 
 fn asks(body: &SignalBody) -> bool {
     matches!(body, SignalBody::SoftLocked { .. } | SignalBody::Stopped { .. })
-}
-
-fn content_hash(content: Option<&[u8]>) -> (u64, u64) {
-    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-    let mut hasher = DefaultHasher::new();
-    content.hash(&mut hasher);
-    (hasher.finish(), content.map_or(0, |c| c.len() as u64))
 }

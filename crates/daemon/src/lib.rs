@@ -7,6 +7,7 @@ mod boot;
 pub mod config;
 mod config_watch;
 mod counters;
+mod delivery;
 mod dispatcher;
 mod door;
 mod effects;

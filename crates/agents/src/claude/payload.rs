@@ -25,7 +25,7 @@ const PLAN_TOOL: &str = "ExitPlanMode";
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
         Ok(read) => read,
-        Err(malformed) => return malformed,
+        Err(malformed) => return *malformed,
     };
     context.turn = turn(&value, "prompt_id");
     let mut out = Parsed::default();

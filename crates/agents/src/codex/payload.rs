@@ -31,7 +31,7 @@ pub(super) fn parse(event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Pars
     }
     let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
         Ok(read) => read,
-        Err(malformed) => return malformed,
+        Err(malformed) => return *malformed,
     };
     // A subagent counts its own turns; they are none of the session's.
     context.turn = turn(&value, "turn_id").filter(|_| context.thread == Thread::Main);

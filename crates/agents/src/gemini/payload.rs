@@ -23,7 +23,7 @@ const QUESTION_TOOL: &str = "ask_user";
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
         Ok(read) => read,
-        Err(malformed) => return malformed,
+        Err(malformed) => return *malformed,
     };
     context.at = json::text(&value, "timestamp").and_then(wall);
     let mut out = Parsed::default();

@@ -29,7 +29,7 @@ const PLAN_TOOL: &str = "exit_plan_mode";
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
         Ok(read) => read,
-        Err(malformed) => return malformed,
+        Err(malformed) => return *malformed,
     };
     context.at = json::text(&value, "timestamp").and_then(wall);
     // Between turns it is that of a local command, or still that of a conversation before.
