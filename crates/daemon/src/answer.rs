@@ -16,7 +16,8 @@ use watchkeeper_api::{
     select::select,
 };
 use watchkeeper_core::{
-    DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody, Verdict,
+    DeliveryId, InputBody, SessionKey, Signal, SignalBody, Verdict,
+    lease::LEASES_MAX,
     settings::KeepAwake,
     signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
     view::{SessionView, ShownState},
@@ -27,12 +28,11 @@ use crate::{
     config,
     dispatcher::{Ack, Dispatcher},
     event::{Answer, ApiCall},
-    intake, keep_awake, resolve,
+    intake, keep_awake,
+    resolve::{self, Surroundings},
     succession::RESTART,
 };
 
-/// Holds at once; a further one is refused.
-const HOLDS_MAX: usize = 256;
 /// Longest text that a client gives for an owner, a reason or a title, in characters; the rest is cut.
 const TEXT_CHARS: usize = 500;
 /// What this daemon can do beyond the first version of the interface.
@@ -124,7 +124,10 @@ impl Dispatcher {
 
     fn initialized(&self, pid: Option<u32>) -> Answered {
         // Whoever can name the folder of a private instance owns it. A caller that nobody can place gets the least.
-        let is_outside = pid.is_some_and(|pid| resolve::any_agent_above(pid).is_none());
+        let is_outside = pid.is_some_and(|pid| match resolve::surroundings(pid) {
+            Surroundings::NoAgent => true,
+            Surroundings::Agent(_) | Surroundings::Unknown => false,
+        });
         let scope = if self.private || is_outside { Scope::Machine } else { Scope::Session };
         let initialized = Initialized {
             protocol: PROTOCOL,
@@ -143,7 +146,7 @@ impl Dispatcher {
 
     /// The session of the agent that a caller runs in.
     fn own_session(&self, pid: Option<u32>) -> OwnSession {
-        let (_, process): (_, ProcessRef) = pid.and_then(resolve::any_agent_above)?;
+        let Surroundings::Agent(process) = resolve::surroundings(pid?) else { return None };
         let sessions: Vec<SessionKey> =
             self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).collect();
         let live =
@@ -391,9 +394,9 @@ impl Dispatcher {
         let length = params.length_s.map_or(max, Duration::from_secs).min(max);
         let id = params.id.map_or_else(fresh_id, |id| cut(&id));
         let holds = self.core.leases();
-        if holds.len() >= HOLDS_MAX && holds.iter().all(|hold| hold.id != id) {
+        if holds.len() >= LEASES_MAX && holds.iter().all(|hold| hold.id != id) {
             _ = reply
-                .send(Err(Failure::new(ErrorCode::Busy, format!("there are {HOLDS_MAX} holds already")))); // may have left
+                .send(Err(Failure::new(ErrorCode::Busy, format!("there are {LEASES_MAX} holds already")))); // may have left
             return;
         }
         let taken = self.apply(InputBody::LeaseTaken {

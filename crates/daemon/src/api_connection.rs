@@ -149,7 +149,10 @@ impl Connection {
             (call, Some(scope)) if call.scope() > scope => {
                 return Err(Failure::new(
                     ErrorCode::Forbidden,
-                    format!("'{}' is not allowed from inside an agent's session", call.name()),
+                    format!(
+                        "'{}' is not allowed from inside an agent's session, nor where that cannot be told",
+                        call.name()
+                    ),
                 )
                 .with_hint("Run it from a terminal of your own."));
             }
@@ -211,7 +214,10 @@ impl Pushing {
         if newest <= position {
             return Some(());
         }
-        let page = self.journal.rows(position, self.session.as_ref(), None, PUSH_ROWS_MAX)?;
+        let (journal, session) = (self.journal.clone(), self.session.clone());
+        // From a cold disk a page takes milliseconds, in which nothing else would happen on this thread.
+        let reading = move || journal.rows(position, session.as_ref(), None, PUSH_ROWS_MAX);
+        let page = tokio::task::spawn_blocking(reading).await.ok()??;
         for row in page.rows {
             self.push(&Pushed::Event(Box::new(row))).await?;
         }

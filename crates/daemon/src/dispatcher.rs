@@ -33,6 +33,7 @@ use crate::{
     exceptions,
     follow::Follower,
     hook_connection,
+    intake_hooks::SPOOL_A_TURN,
     journal::{EventReader, Handled, Journal, SNAPSHOT_EVERY_ROWS},
     keep_awake::Wish,
     sources::{Alarms, Sources},
@@ -52,6 +53,17 @@ const RECONCILE_EVERY: Duration = Duration::from_secs(15);
 
 /// After a panic in the core, rows on their way to the disk are waited for so long before the state is read back from there.
 const REBUILD_FLUSH_WITHIN: Duration = Duration::from_secs(2);
+
+/// An exit counts so long after it was noticed although not everything was heard that came before it.
+const EXIT_WITHIN: Duration = Duration::from_secs(5);
+
+/// A process that is gone.
+#[derive(Debug, Clone, Copy)]
+struct Exited {
+    process: watchkeeper_core::ProcessRef,
+    /// Its exit counts by then.
+    latest: Instant,
+}
 
 /// A row on its way to the disk, with what follows when it is there.
 struct Pending {
@@ -152,6 +164,8 @@ pub(crate) struct Dispatcher {
     next_reconcile: Option<Instant>,
     /// Sessions whose transcripts have more to read than one turn takes. Bounded by what is followed.
     unread: BTreeSet<SessionKey>,
+    /// Processes that are gone while not all was heard of what they did. Bounded by what is watched.
+    exited: VecDeque<Exited>,
     stopping: Option<String>,
     pub(crate) succeeds: bool,
     /// Who follows this daemon, when that is why it stops.
@@ -189,6 +203,7 @@ impl Dispatcher {
             observers: 0,
             next_reconcile: None,
             unread: BTreeSet::new(),
+            exited: VecDeque::new(),
             stopping: None,
             succeeds: parts.succeeds,
             successor: None,
@@ -247,13 +262,20 @@ impl Dispatcher {
         let until = |mono: watchkeeper_core::Mono| Instant::now() + mono.since(now.mono);
         Alarms {
             deadline: self.core.next_deadline().map(|(mono, _)| until(mono)),
-            // While the journal is behind nothing is read; its next report wakes us.
-            reconcile: if self.unread.is_empty() || self.journal.is_behind() {
-                self.next_reconcile
-            } else {
-                Some(Instant::now())
-            },
+            reconcile: self.next_look(),
         }
+    }
+
+    /// When something is to be read although nobody said so.
+    fn next_look(&self) -> Option<Instant> {
+        let is_waiting = !self.unread.is_empty() || !self.exited.is_empty();
+        let at_once = is_waiting.then(Instant::now);
+        if !self.journal.is_behind() {
+            return at_once.or(self.next_reconcile);
+        }
+        // Nothing is read while the journal is behind; its next report wakes us. An exit does not wait for ever.
+        let latest = self.exited.iter().map(|exited| exited.latest);
+        latest.chain(self.next_reconcile).min()
     }
 
     /// Reads the clocks; says aloud when the wall clock was stepped.
@@ -353,6 +375,7 @@ impl Dispatcher {
         }
         if was_behind && !self.journal.is_behind() {
             _ = self.drain_spool();
+            self.settle_exits();
         }
         if committed.since_snapshot >= SNAPSHOT_EVERY_ROWS && self.pending.is_empty() {
             self.journal.save_snapshot(&self.core);
@@ -396,11 +419,16 @@ impl Dispatcher {
     fn settle(&mut self, ack: Ack) {
         match ack {
             Ack::Hook { delivery, reply } => {
+                // Somebody else may have sent the same before and wait for the answer.
+                let own = self.held.get(&delivery).filter(|held| held.reply.same_channel(&reply));
                 // What it brought may be several rows, and the one that holds it need not be the last.
-                if !self.held.get(&delivery).is_some_and(|held| held.waits) {
-                    self.held.remove(&delivery);
-                    _ = reply.try_send(HookReply::Taken); // it may have left, or have its answer already
+                if own.is_some_and(|held| held.waits) {
+                    return;
                 }
+                if own.is_some() {
+                    self.held.remove(&delivery);
+                }
+                _ = reply.try_send(HookReply::Taken); // it may have left, or have its answer already
             }
             Ack::Api { reply, answer } => _ = reply.send(answer(self)), // the caller may have left
             Ack::Stored(waiting) => _ = waiting.send(()),               // it may wait no longer
@@ -476,17 +504,32 @@ impl Dispatcher {
     }
 
     fn process_exited(&mut self, process: watchkeeper_core::ProcessRef) {
-        // The last words of a hook that found no room, of a transcript and of a state file come before the exit that ends
-        // their session.
-        if !self.journal.is_behind() {
-            _ = self.drain_spool();
+        self.exited.push_back(Exited { process, latest: Instant::now() + EXIT_WITHIN });
+        self.settle_exits();
+    }
+
+    /// The last words of a hook that found no room, of a transcript and of a state file come before the exit that ends their
+    /// session. What cannot be heard in this turn is heard in the next.
+    fn settle_exits(&mut self) {
+        if self.exited.is_empty() {
+            return;
         }
-        for (key, _) in self.core.incarnations_of(&process) {
-            self.look_at(&key);
-        }
-        for (key, incarnation) in self.core.incarnations_of(&process) {
-            let signal = crate::boot::exit_signal(key, incarnation, process, &self.now());
-            _ = self.apply(InputBody::Signal { signal: Box::new(signal), held: None });
+        let spool_is_heard = !self.journal.is_behind() && self.drain_spool() < SPOOL_A_TURN;
+        for exited in std::mem::take(&mut self.exited) {
+            let Exited { process, latest } = exited;
+            let sessions = self.core.incarnations_of(&process);
+            for (key, _) in &sessions {
+                self.look_at(key);
+            }
+            let is_heard = spool_is_heard && !sessions.iter().any(|(key, _)| self.unread.contains(key));
+            if !is_heard && Instant::now() < latest {
+                self.exited.push_back(exited);
+                continue;
+            }
+            for (key, incarnation) in self.core.incarnations_of(&process) {
+                let signal = crate::boot::exit_signal(key, incarnation, process, &self.now());
+                _ = self.apply(InputBody::Signal { signal: Box::new(signal), held: None });
+            }
         }
     }
 
@@ -569,6 +612,7 @@ impl Dispatcher {
     }
 
     fn reconcile(&mut self) {
+        self.settle_exits();
         let unread = std::mem::take(&mut self.unread);
         for key in &unread {
             self.look_at(key);
@@ -601,6 +645,7 @@ impl Dispatcher {
             self.unread.insert(key.clone());
             return;
         }
+        self.unread.remove(key);
         let Some(growth) = self.follower.look(key) else { return };
         if growth.more {
             self.unread.insert(key.clone());

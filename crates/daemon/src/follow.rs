@@ -326,7 +326,7 @@ impl Followed {
         file.seek(SeekFrom::Start(self.offset)).ok()?;
         let mut parsed = Parsed::default();
         let mut buffer = vec![0; READ_BYTES];
-        let mut taken = 0;
+        let (mut taken, mut has_failed) = (0, false);
         while taken < TURN_BYTES {
             match file.read(&mut buffer) {
                 Ok(0) => break,
@@ -338,11 +338,13 @@ impl Followed {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     tracing::warn!(%error, session = %self.key, "reading the transcript failed");
+                    has_failed = true;
                     break;
                 }
             }
         }
-        let more = self.offset < length;
+        // What failed is tried again when the file is touched or the next reconcile is due, not at once.
+        let more = self.offset < length && !has_failed;
         Some(Growth {
             key: self.key.clone(),
             path: self.path.clone(),

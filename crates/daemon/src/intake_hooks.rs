@@ -73,14 +73,13 @@ impl Dispatcher {
             }
         };
         // What waits for its row is not read again: with a slow disk every new file would bring all the others along.
-        let unseen: Vec<_> = listing
-            .files
-            .into_iter()
-            .filter(|path| !self.spooled.contains(path))
-            .take(SPOOL_A_TURN)
-            .collect();
+        let unseen: Vec<_> = listing.files.into_iter().filter(|path| !self.spooled.contains(path)).collect();
         let mut heard = 0;
         for path in unseen {
+            // Files that are left where they are do not count, or many of them would hide those behind.
+            if heard >= SPOOL_A_TURN {
+                break;
+            }
             match Spool::read(&path) {
                 Ok(SpoolEvent { request, ancestry }) => {
                     self.spooled.insert(path.clone());
@@ -163,6 +162,11 @@ impl Dispatcher {
             delivery: DeliveryId(view.head.delivery),
         };
         let held = match (parsed.question, way) {
+            // Its first delivery waits for the answer; nobody else does.
+            (Some(_), Way::Socket { .. }) if self.held.contains_key(&sender.delivery) => {
+                self.counters.add("hook.repeated");
+                None
+            }
             // A question that no signal carries would never be answered.
             (Some(question), Way::Socket { reply, .. })
                 if parsed.observations.iter().any(|o| asks(&o.body)) =>
@@ -178,8 +182,9 @@ impl Dispatcher {
             }
             _ => None,
         };
+        let is_held = held.is_some();
         let last = self.observed(parsed.observations, &sender, held);
-        if last.is_none() {
+        if last.is_none() && is_held {
             self.held.remove(&sender.delivery);
         }
         last

@@ -33,7 +33,7 @@ mod succession;
 mod wall_clock;
 mod work_process;
 
-use std::{fs::File, io, path::PathBuf};
+use std::{fs::File, io, path::PathBuf, time::Duration};
 
 use boot::End;
 use instance::InstanceLock;
@@ -41,6 +41,9 @@ use succession::Custody;
 
 pub use succession::{HANDED_OPTION, NOTIFY_OPTION, Origin};
 pub use watchkeeper_frame::Place;
+
+/// Pages of the journal that are being read for a client keep an ending daemon at most so long.
+const READS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a daemon did not come up, or ended in disorder.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +119,10 @@ fn live(
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Runtime)?;
         match runtime.block_on(boot::run(place.clone(), private, origin, custody, &lock))? {
-            End::Stopped => return Ok(()),
+            End::Stopped => {
+                runtime.shutdown_timeout(READS_WITHIN);
+                return Ok(());
+            }
             End::Succeeded(successor, handed) => {
                 // A page that is just being read keeps nobody waiting.
                 runtime.shutdown_background();

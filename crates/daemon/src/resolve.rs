@@ -5,7 +5,7 @@ use watchkeeper_core::{AgentKind, BootId, ProcessRef, signal::AgentProcess};
 use watchkeeper_frame::ancestry::{Ancestor, Ancestry, Namespaces};
 use watchkeeper_os::process::{
     Probe, Sameness,
-    ancestry::{Chain, ProcessRow, chain_of},
+    ancestry::{Chain, ChainEnd, ProcessRow, chain_of},
     identity,
 };
 
@@ -146,20 +146,45 @@ fn seen(ancestor: &Ancestor<'_>) -> ProcessInfo {
     }
 }
 
-/// The nearest ancestor of `pid` that is any known agent.
+/// Whether a process runs inside an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surroundings {
+    /// The nearest agent among its ancestors.
+    Agent(ProcessRef),
+    /// All its ancestors are known, and none is an agent.
+    NoAgent,
+    /// Not all of them could be seen.
+    Unknown,
+}
+
+/// Looks at all ancestors of `pid` for any known agent. Blocks for a few reads of kernel tables.
 #[must_use]
-pub(crate) fn any_agent_above(pid: u32) -> Option<(AgentKind, ProcessRef)> {
-    let chain = chain_of(pid);
-    let infos = infos(&chain);
-    let found = AgentKind::ALL.into_iter().filter_map(|kind| {
+pub(crate) fn surroundings(pid: u32) -> Surroundings {
+    surroundings_in(&chain_of(pid))
+}
+
+fn surroundings_in(chain: &Chain) -> Surroundings {
+    let infos = infos(chain);
+    let nearest = AgentKind::ALL.into_iter().filter_map(|kind| {
         let adapter = watchkeeper_agents::adapter(kind)?;
         match find(adapter.ancestry(), &infos) {
-            Found::Agent { index, .. } => Some((index, kind)),
+            Found::Agent { index, .. } => Some(index),
             Found::None { .. } => None,
         }
     });
-    let (index, kind) = found.min_by_key(|(index, _)| *index)?;
-    Some((kind, reference(&chain, index)?))
+    match (nearest.min(), chain.end) {
+        (Some(index), _) => reference(chain, index).map_or(Surroundings::Unknown, Surroundings::Agent),
+        (None, ChainEnd::Top) if !chain.rows.is_empty() => Surroundings::NoAgent,
+        (
+            None,
+            ChainEnd::Top
+            | ChainEnd::Cycle
+            | ChainEnd::Reused
+            | ChainEnd::Gone
+            | ChainEnd::Unreadable
+            | ChainEnd::TooLong,
+        ) => Surroundings::Unknown,
+    }
 }
 
 /// A process that a caller names. It counts as declared unless it is an ancestor of the caller.
@@ -201,4 +226,45 @@ fn reference(chain: &Chain, index: usize) -> Option<ProcessRef> {
 
 fn not_found(why: &str) -> Resolution {
     Resolution::NotFound { why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use watchkeeper_os::process::RunState;
+
+    fn row(pid: u32, ppid: u32, argv: &[&str]) -> ProcessRow {
+        ProcessRow {
+            pid,
+            ppid,
+            start: u64::from(pid),
+            exe: argv.first().copied().unwrap_or_default().to_owned(),
+            comm: argv.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default().to_owned(),
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            state: RunState::Running,
+        }
+    }
+
+    #[track_caller]
+    fn check(rows: &[ProcessRow], end: ChainEnd, expected: fn(&Surroundings) -> bool) {
+        let found = surroundings_in(&Chain { rows: rows.to_vec(), end });
+        assert!(expected(&found), "{found:?}");
+    }
+
+    #[test]
+    fn only_who_is_seen_to_the_top_is_outside_of_all_agents() {
+        let shell = row(30, 20, &["/bin/bash"]);
+        let agent = row(20, 1, &["/usr/local/bin/claude"]);
+        let is_agent =
+            |found: &Surroundings| matches!(found, Surroundings::Agent(process) if process.pid == 20);
+        check(&[shell.clone(), agent.clone()], ChainEnd::Top, is_agent);
+        check(&[shell.clone(), agent], ChainEnd::Unreadable, is_agent);
+        check(std::slice::from_ref(&shell), ChainEnd::Top, |found| *found == Surroundings::NoAgent);
+        for end in
+            [ChainEnd::Cycle, ChainEnd::Reused, ChainEnd::Gone, ChainEnd::Unreadable, ChainEnd::TooLong]
+        {
+            check(std::slice::from_ref(&shell), end, |found| *found == Surroundings::Unknown);
+        }
+        check(&[], ChainEnd::Top, |found| *found == Surroundings::Unknown);
+    }
 }

@@ -137,7 +137,7 @@ fn a_second_daemon_is_refused_and_a_stolen_socket_is_mended() {
     let second = watchkeeper_daemon::run(daemon.place.clone(), true, watchkeeper_daemon::Origin::default());
     assert!(second.unwrap_err().is_already_running());
     std::fs::remove_file(daemon.place.hook_socket()).unwrap();
-    until("the hook socket is there again", || daemon.place.hook_socket().exists().then_some(()));
+    until("the hook socket is there again", || UnixStream::connect(daemon.place.hook_socket()).ok());
     tell(&daemon, 1, "s", "UserPromptSubmit", prompt("a"));
     assert_eq!(daemon.counter("door.stolen"), 1);
     daemon.stop();

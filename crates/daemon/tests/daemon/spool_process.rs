@@ -13,7 +13,9 @@ use watchkeeper_core::ProcessRef;
 use watchkeeper_frame::{
     Place,
     ancestry::{Ancestor, BLOCK_MAX_BYTES, Namespaces, Writer, descent},
-    spool::Spool,
+    event::EventClass,
+    spool::{self, Spool, SpoolName},
+    wire::RequestRef,
 };
 use watchkeeper_os::process::identity;
 
@@ -78,6 +80,14 @@ impl Drop for Agent {
 fn leave(home: &Path, delivery: u128, event: &str, more: Value, ancestry: &[u8]) {
     let spool = Spool::at(Place::of_home(home).spool());
     spool.write(&frame(delivery, event, &payload("s", event, more)), ancestry).unwrap();
+}
+
+/// The name and the content of a spooled event: a spool is listed for each that it writes itself.
+fn spool_file(frame: &[u8], ancestry: &[u8]) -> (String, Vec<u8>) {
+    let content = [frame, ancestry, &spool::trailer(frame, ancestry)].concat();
+    let view = RequestRef::parse(frame).unwrap();
+    let name = SpoolName::new(&view.head, EventClass::of(view.event), content.len());
+    (String::from_utf8(name.write().to_vec()).unwrap(), content)
 }
 
 fn begin(home: &Path, ancestry: &[u8]) {
@@ -195,5 +205,36 @@ fn the_dead_begin_no_session_in_the_middle_of_a_turn() {
     });
     agent.kill();
     assert_eq!(ended(&daemon), "process_exited");
+    daemon.stop();
+}
+
+#[test]
+fn an_exit_waits_for_all_that_the_spool_tells_of_the_time_before() {
+    let home = tempfile::tempdir().unwrap();
+    let agent = Agent::start(home.path());
+    let ancestry = agent.ancestry(Namespaces::own());
+    begin(home.path(), &ancestry);
+    let daemon = Daemon::start(home.path());
+    until("the agent is watched", || {
+        daemon.status().sessions.iter().any(|s| s.id == "s" && s.watched).then_some(())
+    });
+    // More than one turn takes; the end comes last.
+    let told = (10..4000).map(|delivery| {
+        let prompt = json!({ "prompt": "p", "prompt_id": delivery.to_string() });
+        (delivery, "UserPromptSubmit", prompt)
+    });
+    let end = (4000, "SessionEnd", json!({ "reason": "other" }));
+    let aside = home.path().join("aside");
+    fs::create_dir(&aside).unwrap();
+    for (delivery, event, more) in told.chain([end]) {
+        let (name, content) = spool_file(&frame(delivery, event, &payload("s", event, more)), &ancestry);
+        fs::write(aside.join(name), content).unwrap();
+    }
+    // All of them are there at once, and the exit right behind them.
+    fs::rename(daemon.place.spool(), home.path().join("before")).unwrap();
+    fs::rename(aside, daemon.place.spool()).unwrap();
+    agent.kill();
+    assert_eq!(ended(&daemon), "reported");
+    assert_eq!(daemon.counter("spool.taken"), 3993);
     daemon.stop();
 }
