@@ -31,6 +31,7 @@ use crate::{
     door::Listener,
     event::{EVENT_QUEUE, Event},
     exceptions,
+    file_notices::FileNotices,
     follow::Follower,
     instance::InstanceLock,
     intake_hooks::SPOOL_A_TURN,
@@ -102,7 +103,7 @@ pub(crate) async fn run(
 
     let touched = Arc::new(Touched::default());
     let touching = Arc::clone(&touched);
-    let mut follower = Follower::new(move |paths| touching.add(paths), cursors);
+    let mut follower = Follower::new(FileNotices::new(move |paths| touching.add(paths)), cursors);
     for folder in [&place.run, &place.config, &place.spool()] {
         follower.keep_watching(folder);
     }

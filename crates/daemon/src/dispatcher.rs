@@ -17,7 +17,7 @@ use tokio::{
 use watchkeeper_agents::Parsed;
 use watchkeeper_api::Failure;
 use watchkeeper_core::{
-    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Now, SessionKey, Settings, Verdict,
+    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Now, Settings, Verdict,
     view::ShownState,
 };
 use watchkeeper_frame::{Place, Refusal};
@@ -37,6 +37,7 @@ use crate::{
     keep_awake::Wish,
     sources::{Alarms, Sources},
     succession::Successor,
+    transcripts::Unread,
 };
 
 /// Hook connections at once; a further one is closed, and its hook uses the spool.
@@ -46,8 +47,8 @@ pub(crate) const API_CONNECTIONS_MAX: usize = 256;
 /// Deadlines handled in one turn; more wait for the next, so that a fault in one cannot stop the rest.
 const DEADLINES_A_TURN: usize = 1000;
 /// How often transcripts of sessions at work are looked at although the kernel said nothing (network and overlay file systems
-/// lose notices). Not armed while every session is idle, unless the kernel gives no notices at all: then the spool and the
-/// configuration are looked at, too.
+/// lose notices). Not armed while every session is idle, unless a folder is without notices: then everything is looked at,
+/// whatever the sessions do.
 const RECONCILE_EVERY: Duration = Duration::from_secs(15);
 
 /// After a panic in the core, rows on their way to the disk are waited for so long before the state is read back from there.
@@ -150,8 +151,7 @@ pub(crate) struct Dispatcher {
     api_room: Arc<Semaphore>,
     observers: u32,
     next_reconcile: Option<Instant>,
-    /// Sessions whose transcripts have more to read than one turn takes. Bounded by what is followed.
-    unread: BTreeSet<SessionKey>,
+    pub(crate) unread: Unread,
     stopping: Option<String>,
     pub(crate) succeeds: bool,
     /// Who follows this daemon, when that is why it stops.
@@ -188,7 +188,7 @@ impl Dispatcher {
             api_room: Arc::new(Semaphore::new(API_CONNECTIONS_MAX)),
             observers: 0,
             next_reconcile: None,
-            unread: BTreeSet::new(),
+            unread: Unread::default(),
             stopping: None,
             succeeds: parts.succeeds,
             successor: None,
@@ -229,7 +229,7 @@ impl Dispatcher {
             Event::ProcessExited(process) => self.process_exited(process),
             Event::FilesTouched(paths) => self.files_touched(&paths, sources),
             Event::DeadlineReached => self.deadlines_reached(),
-            Event::ReconcileDue => self.reconcile(),
+            Event::ReconcileDue => self.reconcile(sources),
             Event::Signal(signal) => self.stop(format!("signal {signal:?}").to_lowercase()),
             Event::TaskEnded { result } => {
                 if let Err(error) = result
@@ -491,8 +491,13 @@ impl Dispatcher {
     }
 
     fn files_touched(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
-        let all = paths.is_empty();
         self.follower.watch_again(paths);
+        self.look_at_files(paths, sources);
+    }
+
+    /// Looks at whatever is among these paths; at everything for an empty set.
+    fn look_at_files(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
+        let all = paths.is_empty();
         if all || paths.iter().any(|p| p.starts_with(&self.place.run) || self.place.run.starts_with(p)) {
             self.mend_doors(sources);
         }
@@ -568,20 +573,17 @@ impl Dispatcher {
         self.counters.add("deadline.flood");
     }
 
-    fn reconcile(&mut self) {
-        let unread = std::mem::take(&mut self.unread);
-        for key in &unread {
-            self.look_at(key);
+    fn reconcile(&mut self, sources: &mut Sources) {
+        if !self.journal.is_behind() {
+            self.read_on();
         }
         if self.next_reconcile.is_none_or(|due| due > Instant::now()) {
             return;
         }
         self.next_reconcile = None;
         if self.follower.is_blind() {
-            if !self.journal.is_behind() {
-                _ = self.drain_spool();
-            }
-            self.reload_configuration();
+            self.follower.retry();
+            return self.look_at_files(&BTreeSet::new(), sources);
         }
         for key in self.follower.all_sessions() {
             let at_work = self
@@ -591,27 +593,6 @@ impl Dispatcher {
             if at_work {
                 self.look_at(&key);
             }
-        }
-    }
-
-    /// Reads what is new in a session's transcript: one turn's worth, so that a long one keeps nobody waiting. The rest, and
-    /// what comes while the journal is behind, is read when nothing else is to be done.
-    pub(crate) fn look_at(&mut self, key: &SessionKey) {
-        if self.journal.is_behind() {
-            self.unread.insert(key.clone());
-            return;
-        }
-        let Some(growth) = self.follower.look(key) else { return };
-        if growth.more {
-            self.unread.insert(key.clone());
-        }
-        self.count(key.agent, &growth.parsed);
-        self.transcript_said(growth);
-        // Rows that wait for room must not be overtaken by the word that they were read.
-        if !self.journal.is_behind()
-            && let Some(cursor) = self.follower.cursor(key)
-        {
-            self.journal.save_cursor(cursor);
         }
     }
 
@@ -664,6 +645,10 @@ impl Dispatcher {
         for (_, held) in std::mem::take(&mut self.held) {
             _ = held.reply.try_send(HookReply::Taken); // it may have left
         }
+        // The next life follows them no more; what is left of them is not read.
+        for key in self.unread.take_leaving() {
+            self.journal.delete_cursors(&key);
+        }
         self.journal.save_snapshot(&self.core);
         self.journal
     }
@@ -682,3 +667,6 @@ impl Dispatcher {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
