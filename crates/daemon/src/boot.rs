@@ -19,7 +19,7 @@ use watchkeeper_core::{
 };
 use watchkeeper_frame::{Place, spool::SPOOL_MAX_FILES};
 use watchkeeper_os::{
-    power::inhibit::HandOver,
+    power::inhibit::{HandOver, Inhibitor},
     process::{exit_watch::ExitWatch, open_files},
 };
 use watchkeeper_store::{Seq, Snapshot, Store};
@@ -48,8 +48,10 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// Connections and actors get this long to end by themselves.
 const TASKS_WITHIN: Duration = Duration::from_secs(2);
 /// The longest teardown, with a second for what is not waited for.
-pub(crate) const TEARDOWN_MAX: Duration =
-    CLOSE_WITHIN.saturating_add(TASKS_WITHIN).saturating_add(Duration::from_secs(1));
+pub(crate) const TEARDOWN_MAX: Duration = CLOSE_WITHIN
+    .saturating_add(TASKS_WITHIN)
+    .saturating_add(keep_awake::LEFT_WITHIN)
+    .saturating_add(Duration::from_secs(1));
 /// Rows left out of one fold because the core panics at them; with more of them the journal counts as unreadable.
 const BAD_ROWS_MAX: usize = 16;
 /// Turns in which the whole of a full spool is heard before the doors open; what comes later waits until they are.
@@ -143,7 +145,7 @@ pub(crate) async fn run(
     }
     // Now it is known what is wanted: of what was handed over the rest is let go.
     let (leave, leaving) = oneshot::channel();
-    tasks.spawn(keep_awake::run(wishes, custody.take(), events, leave));
+    tasks.spawn(keep_awake::run(Inhibitor::new(), wishes, custody.take(), events, leave));
     dispatcher.wish_as_decided();
 
     let mut sources = Sources {
@@ -175,13 +177,19 @@ async fn shut_down(
 ) -> End {
     let Sources { mut queue, hook_door, api_door, mut tasks, mut signals, .. } = sources;
     let successor = dispatcher.successor.take();
-    // With nobody to take them the locks are let go at once.
-    let leaving = successor.as_ref().map(|_| leaving);
     hook_door.close();
     api_door.close();
     // From here on senders are refused; what waits is read away below, so that nobody is left waiting for room.
     queue.close();
+    // With it the wishes end, and the locks are given away; with nobody to take them they are let go at once.
     let journal = dispatcher.into_journal();
+    let followed_by = match successor {
+        Some(successor) => Some((successor, taken_along(leaving, &mut queue).await)),
+        None => {
+            drop(leaving);
+            None
+        }
+    };
     let deadline = tokio::time::Instant::now() + TASKS_WITHIN;
     loop {
         tokio::select! {
@@ -196,11 +204,7 @@ async fn shut_down(
     journal.put_fact(CLEAN, b"1".to_vec());
     // Blocks, bounded; nothing else is to be done any more.
     journal.close(CLOSE_WITHIN);
-    let (Some(successor), Some(leaving)) = (successor, leaving) else { return End::Stopped };
-    let handed = leaving.await.unwrap_or_else(|_| {
-        tracing::error!("the locks could not be taken along; the successor takes its own");
-        HandOver::default()
-    });
+    let Some((successor, handed)) = followed_by else { return End::Stopped };
     tokio::select! {
         biased;
         signal = signals.next() => {
@@ -209,6 +213,27 @@ async fn shut_down(
         }
         () = std::future::ready(()) => End::Succeeded(successor, handed),
     }
+}
+
+/// What the keeper of the locks gives away. It is waited for before any task is aborted: its end would be the locks' end.
+async fn taken_along(
+    mut leaving: oneshot::Receiver<HandOver>,
+    queue: &mut mpsc::Receiver<Event>,
+) -> HandOver {
+    let deadline = tokio::time::Instant::now() + keep_awake::LEFT_WITHIN;
+    let why = loop {
+        tokio::select! {
+            handed = &mut leaving => match handed {
+                Ok(handed) => return handed,
+                Err(_) => break "their keeper is gone",
+            },
+            // Nobody is left waiting for room.
+            Some(_) = queue.recv() => {}
+            () = tokio::time::sleep_until(deadline) => break "their keeper does not answer",
+        }
+    };
+    tracing::error!(why, "the locks could not be taken along; the successor takes its own");
+    HandOver::default()
 }
 
 /// The state that the journal tells: the snapshot and every row behind it. A row at which the core panics (a fault that an
