@@ -13,8 +13,8 @@ use tokio::{
     task::JoinSet,
 };
 use watchkeeper_core::{
-    AgentKind, AgentTrait, AgentTraits, Core, Incarnation, InputBody, Now, ProcessRef, SessionKey, Settings,
-    Signal, SignalBody,
+    AgentKind, AgentTrait, AgentTraits, Core, Incarnation, Input, InputBody, Now, ProcessRef, SessionKey,
+    Settings, Signal, SignalBody,
     signal::{Facts, Source, Thread},
 };
 use watchkeeper_frame::{Place, spool::SPOOL_MAX_FILES};
@@ -92,7 +92,8 @@ pub(crate) async fn run(
 
     let configuration = Configuration::load(&place.config);
     let snapshot = opened.recovery.snapshot;
-    let core = fold(snapshot.as_ref(), &reader, configuration.settings().clone()).ok_or(RunError::Journal)?;
+    let settings = configuration.settings().clone();
+    let core = fold(snapshot.as_ref(), &reader, &[], settings).ok_or(RunError::Journal)?;
 
     let (events, queue) = mpsc::channel(EVENT_QUEUE);
     let reports = events.clone();
@@ -236,12 +237,18 @@ async fn taken_along(
     HandOver::default()
 }
 
-/// The state that the journal tells: the snapshot and every row behind it. A row at which the core panics (a fault that an
-/// update brought) is left out instead of stopping every start. `None`: the journal cannot be read.
-pub(crate) fn fold(snapshot: Option<&Snapshot>, reader: &EventReader, settings: Settings) -> Option<Core> {
+/// The state that the journal tells: the snapshot, every row behind it, and those that are `on_their_way` to it still. A row
+/// at which the core panics (a fault that an update brought) is left out instead of stopping every start. `None`: the journal
+/// cannot be read.
+pub(crate) fn fold(
+    snapshot: Option<&Snapshot>,
+    reader: &EventReader,
+    on_their_way: &[(Seq, &Input)],
+    settings: Settings,
+) -> Option<Core> {
     let mut left_out = BTreeSet::new();
     while left_out.len() <= BAD_ROWS_MAX {
-        match fold_without(&left_out, snapshot, reader, settings.clone())? {
+        match fold_without(&left_out, snapshot, reader, on_their_way, settings.clone())? {
             Ok(core) => return Some(core),
             Err(culprit) => {
                 exceptions::record(&format!("journal: the core panics at row {}; it is left out", culprit.0));
@@ -257,6 +264,7 @@ fn fold_without(
     left_out: &BTreeSet<Seq>,
     snapshot: Option<&Snapshot>,
     reader: &EventReader,
+    on_their_way: &[(Seq, &Input)],
     settings: Settings,
 ) -> Option<Result<Core, Seq>> {
     let mut through = Seq(0);
@@ -274,29 +282,44 @@ fn fold_without(
         }
     }
     let (mut unreadable, mut culprit) = (0_u64, None);
+    let mut handle = |seq: Seq, input: &Input| {
+        // Their effects were carried out, wait for their rows, or are asked for again by `RuntimeStarted`.
+        let handled = catch_unwind(AssertUnwindSafe(|| drop(core.handle(input))));
+        culprit = culprit.or(handled.is_err().then_some(seq));
+        culprit.is_none()
+    };
+    let mut goes_on = true;
     let replayed = reader.replay(through, |seq, body| {
-        if culprit.is_some() || left_out.contains(&seq) {
+        if !goes_on || left_out.contains(&seq) {
             return;
         }
         match serde_json::from_slice::<Row>(body) {
-            // Their effects were carried out, or are asked for again by `RuntimeStarted`.
-            Ok(row) => {
-                let handled = catch_unwind(AssertUnwindSafe(|| drop(core.handle(&row.input))));
-                culprit = handled.is_err().then_some(seq);
-            }
+            Ok(row) => goes_on = handle(seq, &row.input),
             Err(_) => unreadable += 1,
         }
     })?;
+    for (seq, input) in on_their_way {
+        if goes_on && *seq > replayed.last && !left_out.contains(seq) {
+            goes_on = handle(*seq, input);
+        }
+    }
     if let Some(culprit) = culprit {
         return Some(Err(culprit));
     }
-    let left_out = left_out.len();
-    tracing::info!(rows = replayed.rows, damaged = replayed.damaged, unreadable, left_out, "journal folded");
+    let (left_out, unstored) = (left_out.len(), on_their_way.len());
+    tracing::info!(
+        rows = replayed.rows,
+        unstored,
+        damaged = replayed.damaged,
+        unreadable,
+        left_out,
+        "journal folded"
+    );
     Some(Ok(core))
 }
 
 /// What the core must know of each agent.
-fn traits() -> AgentTraits {
+pub(crate) fn traits() -> AgentTraits {
     AgentKind::ALL
         .into_iter()
         .map(|kind| {

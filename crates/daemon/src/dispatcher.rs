@@ -51,12 +51,12 @@ const DEADLINES_A_TURN: usize = 1000;
 /// whatever the sessions do.
 const RECONCILE_EVERY: Duration = Duration::from_secs(15);
 
-/// After a panic in the core, rows on their way to the disk are waited for so long before the state is read back from there.
-const REBUILD_FLUSH_WITHIN: Duration = Duration::from_secs(2);
-
-/// A row on its way to the disk, with what follows when it is there.
+/// A row on its way to the disk, with what follows when it is there. Bounded by the journal's queue, and past it by what the
+/// machine itself reports.
 struct Pending {
     seq: Seq,
+    /// What the row says, should the state have to be made anew before the disk has it.
+    input: Input,
     effects: Vec<Effect>,
     acks: Vec<Ack>,
     /// Carried out already, because the disk failed: the machine must be kept awake all the same.
@@ -309,7 +309,8 @@ impl Dispatcher {
             }
         };
         self.revision += 1;
-        self.pending.push_back(Pending { seq, effects: outcome.effects, acks: Vec::new(), done: false });
+        let effects = outcome.effects;
+        self.pending.push_back(Pending { seq, input, effects, acks: Vec::new(), done: false });
         Some((seq, outcome.verdict))
     }
 
@@ -653,12 +654,15 @@ impl Dispatcher {
         self.journal
     }
 
-    /// After a panic in the core: its state is what the journal says, without the input that caused it.
+    /// After a panic in the core: its state is what the journal says and what is on its way there, without the input that
+    /// caused it. Waits for nobody: the writer may be waiting for us.
     fn rebuild(&mut self) {
         let settings = self.configuration.settings().clone();
-        self.journal.flush(REBUILD_FLUSH_WITHIN);
+        let on_their_way: Vec<(Seq, &Input)> = self.pending.iter().map(|row| (row.seq, &row.input)).collect();
         // The snapshot of the start will not do: rows behind it may have been trimmed since.
-        match crate::boot::fold(self.reader.snapshot().as_ref(), &self.reader, settings) {
+        let snapshot = self.reader.snapshot();
+        match crate::boot::fold(snapshot.as_ref(), &self.reader, &on_their_way, settings) {
+            // Effects of what is on its way wait for its rows, as they did.
             Some(core) => self.core = core,
             None => {
                 // Without a readable journal the state in memory is all there is; it may lack parts of one input.

@@ -6,7 +6,7 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
-use watchkeeper_core::{AgentTraits, Core};
+use watchkeeper_core::Core;
 use watchkeeper_frame::Place;
 use watchkeeper_os::process::exit_watch::ExitWatch;
 use watchkeeper_store::Store;
@@ -35,6 +35,8 @@ pub(crate) const INTERRUPT: &str = concat!(
 pub(crate) struct Life {
     pub dispatcher: Dispatcher,
     pub sources: Sources,
+    /// Where other parts say what happened.
+    pub events: mpsc::Sender<Event>,
     /// Wishes need somebody who could hear them.
     _wishes: watch::Receiver<Wish>,
 }
@@ -71,16 +73,16 @@ impl Life {
         let dispatcher = Dispatcher::new(Parts {
             place,
             private: false,
-            core: Core::new(configuration.settings().clone(), AgentTraits::default()),
+            core: Core::new(configuration.settings().clone(), boot::traits()),
             journal: Journal::new(writer, deliveries),
             reader,
             follower,
             exits,
             wish,
             configuration,
-            events,
+            events: events.clone(),
             succeeds: false,
         });
-        Self { dispatcher, sources, _wishes: wishes }
+        Self { dispatcher, sources, events, _wishes: wishes }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::channel;
 
-use watchkeeper_core::SessionKey;
+use watchkeeper_core::{SessionKey, input::Known};
 
 use super::*;
 use crate::{
@@ -66,4 +66,27 @@ async fn while_blind_everything_is_looked_at() {
     assert!(!dispatcher.follower.is_blind(), "a new watcher");
     dispatcher.announce();
     assert!(dispatcher.next_reconcile.is_none(), "nobody looks any more");
+}
+
+/// The core panicked while rows wait in the writer's queue and before it, and the writer waits for us: what it knew is made
+/// anew from what is stored and what is not yet.
+#[tokio::test]
+async fn the_state_is_made_anew_while_the_journal_is_behind_and_our_queue_is_full() {
+    let home = tempfile::tempdir().unwrap();
+    let Life { mut dispatcher, sources: _sources, events, .. } =
+        Life::begin(home.path(), FileNotices::new(|_| {}));
+    while events.try_send(Event::ObserverLeft).is_ok() {}
+    let mut lid = false;
+    while !dispatcher.journal.is_behind() {
+        lid = !lid;
+        assert!(dispatcher.apply(InputBody::Lid { state: Known::Is(lid) }).is_some());
+    }
+    for external_on in [Known::Is(2), Known::Is(1)] {
+        assert!(dispatcher.apply(InputBody::Displays { external_on }).is_some());
+    }
+    let before =
+        std::mem::replace(&mut dispatcher.core, Core::new(Settings::default(), crate::boot::traits()));
+    dispatcher.rebuild();
+    assert!(dispatcher.core == before, "{:?}\n{:?}", dispatcher.core.machine(), before.machine());
+    assert!(events.try_send(Event::ObserverLeft).is_err() && dispatcher.journal.is_behind(), "still stuck");
 }
