@@ -13,13 +13,13 @@ use tokio::{
     task::JoinSet,
 };
 use watchkeeper_core::{
-    AgentKind, AgentTrait, AgentTraits, Core, Incarnation, InputBody, Now, ProcessRef, SessionKey, Settings,
-    Signal, SignalBody,
+    AgentKind, AgentTrait, AgentTraits, Core, Incarnation, Input, InputBody, Now, ProcessRef, SessionKey,
+    Settings, Signal, SignalBody,
     signal::{Facts, Source, Thread},
 };
 use watchkeeper_frame::{Place, spool::SPOOL_MAX_FILES};
 use watchkeeper_os::{
-    power::inhibit::HandOver,
+    power::inhibit::{HandOver, Inhibitor},
     process::{exit_watch::ExitWatch, open_files},
 };
 use watchkeeper_store::{Seq, Snapshot, Store};
@@ -31,6 +31,7 @@ use crate::{
     door::Listener,
     event::{EVENT_QUEUE, Event},
     exceptions,
+    file_notices::FileNotices,
     follow::Follower,
     instance::InstanceLock,
     intake_hooks::SPOOL_A_TURN,
@@ -47,8 +48,10 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// Connections and actors get this long to end by themselves.
 const TASKS_WITHIN: Duration = Duration::from_secs(2);
 /// The longest teardown, with a second for what is not waited for.
-pub(crate) const TEARDOWN_MAX: Duration =
-    CLOSE_WITHIN.saturating_add(TASKS_WITHIN).saturating_add(Duration::from_secs(1));
+pub(crate) const TEARDOWN_MAX: Duration = CLOSE_WITHIN
+    .saturating_add(TASKS_WITHIN)
+    .saturating_add(keep_awake::LEFT_WITHIN)
+    .saturating_add(Duration::from_secs(1));
 /// Rows left out of one fold because the core panics at them; with more of them the journal counts as unreadable.
 const BAD_ROWS_MAX: usize = 16;
 /// Turns in which the whole of a full spool is heard before the doors open; what comes later waits until they are.
@@ -89,7 +92,8 @@ pub(crate) async fn run(
 
     let configuration = Configuration::load(&place.config);
     let snapshot = opened.recovery.snapshot;
-    let core = fold(snapshot.as_ref(), &reader, configuration.settings().clone()).ok_or(RunError::Journal)?;
+    let settings = configuration.settings().clone();
+    let core = fold(snapshot.as_ref(), &reader, &[], settings).ok_or(RunError::Journal)?;
 
     let (events, queue) = mpsc::channel(EVENT_QUEUE);
     let reports = events.clone();
@@ -102,7 +106,7 @@ pub(crate) async fn run(
 
     let touched = Arc::new(Touched::default());
     let touching = Arc::clone(&touched);
-    let mut follower = Follower::new(move |paths| touching.add(paths), cursors);
+    let mut follower = Follower::new(FileNotices::new(move |paths| touching.add(paths)), cursors);
     for folder in [&place.run, &place.config, &place.spool()] {
         follower.keep_watching(folder);
     }
@@ -142,7 +146,7 @@ pub(crate) async fn run(
     }
     // Now it is known what is wanted: of what was handed over the rest is let go.
     let (leave, leaving) = oneshot::channel();
-    tasks.spawn(keep_awake::run(wishes, custody.take(), events, leave));
+    tasks.spawn(keep_awake::run(Inhibitor::new(), wishes, custody.take(), events, leave));
     dispatcher.wish_as_decided();
 
     let mut sources = Sources {
@@ -174,13 +178,19 @@ async fn shut_down(
 ) -> End {
     let Sources { mut queue, hook_door, api_door, mut tasks, mut signals, .. } = sources;
     let successor = dispatcher.successor.take();
-    // With nobody to take them the locks are let go at once.
-    let leaving = successor.as_ref().map(|_| leaving);
     hook_door.close();
     api_door.close();
     // From here on senders are refused; what waits is read away below, so that nobody is left waiting for room.
     queue.close();
+    // With it the wishes end, and the locks are given away; with nobody to take them they are let go at once.
     let journal = dispatcher.into_journal();
+    let followed_by = match successor {
+        Some(successor) => Some((successor, taken_along(leaving, &mut queue).await)),
+        None => {
+            drop(leaving);
+            None
+        }
+    };
     let deadline = tokio::time::Instant::now() + TASKS_WITHIN;
     loop {
         tokio::select! {
@@ -195,11 +205,7 @@ async fn shut_down(
     journal.put_fact(CLEAN, b"1".to_vec());
     // Blocks, bounded; nothing else is to be done any more.
     journal.close(CLOSE_WITHIN);
-    let (Some(successor), Some(leaving)) = (successor, leaving) else { return End::Stopped };
-    let handed = leaving.await.unwrap_or_else(|_| {
-        tracing::error!("the locks could not be taken along; the successor takes its own");
-        HandOver::default()
-    });
+    let Some((successor, handed)) = followed_by else { return End::Stopped };
     tokio::select! {
         biased;
         signal = signals.next() => {
@@ -210,12 +216,39 @@ async fn shut_down(
     }
 }
 
-/// The state that the journal tells: the snapshot and every row behind it. A row at which the core panics (a fault that an
-/// update brought) is left out instead of stopping every start. `None`: the journal cannot be read.
-pub(crate) fn fold(snapshot: Option<&Snapshot>, reader: &EventReader, settings: Settings) -> Option<Core> {
+/// What the keeper of the locks gives away. It is waited for before any task is aborted: its end would be the locks' end.
+async fn taken_along(
+    mut leaving: oneshot::Receiver<HandOver>,
+    queue: &mut mpsc::Receiver<Event>,
+) -> HandOver {
+    let deadline = tokio::time::Instant::now() + keep_awake::LEFT_WITHIN;
+    let why = loop {
+        tokio::select! {
+            handed = &mut leaving => match handed {
+                Ok(handed) => return handed,
+                Err(_) => break "their keeper is gone",
+            },
+            // Nobody is left waiting for room.
+            Some(_) = queue.recv() => {}
+            () = tokio::time::sleep_until(deadline) => break "their keeper does not answer",
+        }
+    };
+    tracing::error!(why, "the locks could not be taken along; the successor takes its own");
+    HandOver::default()
+}
+
+/// The state that the journal tells: the snapshot, every row behind it, and those that are `on_their_way` to it still. A row
+/// at which the core panics (a fault that an update brought) is left out instead of stopping every start. `None`: the journal
+/// cannot be read.
+pub(crate) fn fold(
+    snapshot: Option<&Snapshot>,
+    reader: &EventReader,
+    on_their_way: &[(Seq, &Input)],
+    settings: Settings,
+) -> Option<Core> {
     let mut left_out = BTreeSet::new();
     while left_out.len() <= BAD_ROWS_MAX {
-        match fold_without(&left_out, snapshot, reader, settings.clone())? {
+        match fold_without(&left_out, snapshot, reader, on_their_way, settings.clone())? {
             Ok(core) => return Some(core),
             Err(culprit) => {
                 exceptions::record(&format!("journal: the core panics at row {}; it is left out", culprit.0));
@@ -231,6 +264,7 @@ fn fold_without(
     left_out: &BTreeSet<Seq>,
     snapshot: Option<&Snapshot>,
     reader: &EventReader,
+    on_their_way: &[(Seq, &Input)],
     settings: Settings,
 ) -> Option<Result<Core, Seq>> {
     let mut through = Seq(0);
@@ -248,29 +282,44 @@ fn fold_without(
         }
     }
     let (mut unreadable, mut culprit) = (0_u64, None);
+    let mut handle = |seq: Seq, input: &Input| {
+        // Their effects were carried out, wait for their rows, or are asked for again by `RuntimeStarted`.
+        let handled = catch_unwind(AssertUnwindSafe(|| drop(core.handle(input))));
+        culprit = culprit.or(handled.is_err().then_some(seq));
+        culprit.is_none()
+    };
+    let mut goes_on = true;
     let replayed = reader.replay(through, |seq, body| {
-        if culprit.is_some() || left_out.contains(&seq) {
+        if !goes_on || left_out.contains(&seq) {
             return;
         }
         match serde_json::from_slice::<Row>(body) {
-            // Their effects were carried out, or are asked for again by `RuntimeStarted`.
-            Ok(row) => {
-                let handled = catch_unwind(AssertUnwindSafe(|| drop(core.handle(&row.input))));
-                culprit = handled.is_err().then_some(seq);
-            }
+            Ok(row) => goes_on = handle(seq, &row.input),
             Err(_) => unreadable += 1,
         }
     })?;
+    for (seq, input) in on_their_way {
+        if goes_on && *seq > replayed.last && !left_out.contains(seq) {
+            goes_on = handle(*seq, input);
+        }
+    }
     if let Some(culprit) = culprit {
         return Some(Err(culprit));
     }
-    let left_out = left_out.len();
-    tracing::info!(rows = replayed.rows, damaged = replayed.damaged, unreadable, left_out, "journal folded");
+    let (left_out, unstored) = (left_out.len(), on_their_way.len());
+    tracing::info!(
+        rows = replayed.rows,
+        unstored,
+        damaged = replayed.damaged,
+        unreadable,
+        left_out,
+        "journal folded"
+    );
     Some(Ok(core))
 }
 
 /// What the core must know of each agent.
-fn traits() -> AgentTraits {
+pub(crate) fn traits() -> AgentTraits {
     AgentKind::ALL
         .into_iter()
         .map(|kind| {

@@ -17,7 +17,7 @@ use tokio::{
 use watchkeeper_agents::Parsed;
 use watchkeeper_api::Failure;
 use watchkeeper_core::{
-    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Now, SessionKey, Settings, Verdict,
+    AgentKind, Core, DeadlineKind, DeliveryId, Effect, Input, InputBody, Now, Settings, Verdict,
     view::ShownState,
 };
 use watchkeeper_frame::{Place, Refusal};
@@ -31,13 +31,14 @@ use crate::{
     door::{Caller, DoorError, Listener, Stream},
     event::{Answer, Event, HookReply, Pulse},
     exceptions,
+    exits::Exits,
     follow::Follower,
     hook_connection,
-    intake_hooks::SPOOL_A_TURN,
     journal::{EventReader, Handled, Journal, SNAPSHOT_EVERY_ROWS},
     keep_awake::Wish,
     sources::{Alarms, Sources},
     succession::Successor,
+    transcripts::Unread,
 };
 
 /// Hook connections at once; a further one is closed, and its hook uses the spool.
@@ -47,27 +48,16 @@ pub(crate) const API_CONNECTIONS_MAX: usize = 256;
 /// Deadlines handled in one turn; more wait for the next, so that a fault in one cannot stop the rest.
 const DEADLINES_A_TURN: usize = 1000;
 /// How often transcripts of sessions at work are looked at although the kernel said nothing (network and overlay file systems
-/// lose notices). Not armed while every session is idle, unless the kernel gives no notices at all: then the spool and the
-/// configuration are looked at, too.
+/// lose notices). Not armed while every session is idle, unless a folder is without notices: then everything is looked at,
+/// whatever the sessions do.
 const RECONCILE_EVERY: Duration = Duration::from_secs(15);
 
-/// After a panic in the core, rows on their way to the disk are waited for so long before the state is read back from there.
-const REBUILD_FLUSH_WITHIN: Duration = Duration::from_secs(2);
-
-/// An exit counts so long after it was noticed although not everything was heard that came before it.
-const EXIT_WITHIN: Duration = Duration::from_secs(5);
-
-/// A process that is gone.
-#[derive(Debug, Clone, Copy)]
-struct Exited {
-    process: watchkeeper_core::ProcessRef,
-    /// Its exit counts by then.
-    latest: Instant,
-}
-
-/// A row on its way to the disk, with what follows when it is there.
+/// A row on its way to the disk, with what follows when it is there. Bounded by the journal's queue, and past it by what the
+/// machine itself reports.
 struct Pending {
     seq: Seq,
+    /// What the row says, should the state have to be made anew before the disk has it.
+    input: Input,
     effects: Vec<Effect>,
     acks: Vec<Ack>,
     /// Carried out already, because the disk failed: the machine must be kept awake all the same.
@@ -162,10 +152,8 @@ pub(crate) struct Dispatcher {
     api_room: Arc<Semaphore>,
     observers: u32,
     next_reconcile: Option<Instant>,
-    /// Sessions whose transcripts have more to read than one turn takes. Bounded by what is followed.
-    unread: BTreeSet<SessionKey>,
-    /// Processes that are gone while not all was heard of what they did. Bounded by what is watched.
-    exited: VecDeque<Exited>,
+    pub(crate) unread: Unread,
+    pub(crate) exited: Exits,
     stopping: Option<String>,
     pub(crate) succeeds: bool,
     /// Who follows this daemon, when that is why it stops.
@@ -202,8 +190,8 @@ impl Dispatcher {
             api_room: Arc::new(Semaphore::new(API_CONNECTIONS_MAX)),
             observers: 0,
             next_reconcile: None,
-            unread: BTreeSet::new(),
-            exited: VecDeque::new(),
+            unread: Unread::default(),
+            exited: Exits::default(),
             stopping: None,
             succeeds: parts.succeeds,
             successor: None,
@@ -244,7 +232,7 @@ impl Dispatcher {
             Event::ProcessExited(process) => self.process_exited(process),
             Event::FilesTouched(paths) => self.files_touched(&paths, sources),
             Event::DeadlineReached => self.deadlines_reached(),
-            Event::ReconcileDue => self.reconcile(),
+            Event::ReconcileDue => self.reconcile(sources),
             Event::Signal(signal) => self.stop(format!("signal {signal:?}").to_lowercase()),
             Event::TaskEnded { result } => {
                 if let Err(error) = result
@@ -274,8 +262,7 @@ impl Dispatcher {
             return at_once.or(self.next_reconcile);
         }
         // Nothing is read while the journal is behind; its next report wakes us. An exit does not wait for ever.
-        let latest = self.exited.iter().map(|exited| exited.latest);
-        latest.chain(self.next_reconcile).min()
+        self.exited.latest().into_iter().chain(self.next_reconcile).min()
     }
 
     /// Reads the clocks; says aloud when the wall clock was stepped.
@@ -331,7 +318,8 @@ impl Dispatcher {
             }
         };
         self.revision += 1;
-        self.pending.push_back(Pending { seq, effects: outcome.effects, acks: Vec::new(), done: false });
+        let effects = outcome.effects;
+        self.pending.push_back(Pending { seq, input, effects, acks: Vec::new(), done: false });
         Some((seq, outcome.verdict))
     }
 
@@ -503,39 +491,14 @@ impl Dispatcher {
         _ = self.apply(InputBody::Observers { count: self.observers });
     }
 
-    fn process_exited(&mut self, process: watchkeeper_core::ProcessRef) {
-        self.exited.push_back(Exited { process, latest: Instant::now() + EXIT_WITHIN });
-        self.settle_exits();
-    }
-
-    /// The last words of a hook that found no room, of a transcript and of a state file come before the exit that ends their
-    /// session. What cannot be heard in this turn is heard in the next.
-    fn settle_exits(&mut self) {
-        if self.exited.is_empty() {
-            return;
-        }
-        let spool_is_heard = !self.journal.is_behind() && self.drain_spool() < SPOOL_A_TURN;
-        for exited in std::mem::take(&mut self.exited) {
-            let Exited { process, latest } = exited;
-            let sessions = self.core.incarnations_of(&process);
-            for (key, _) in &sessions {
-                self.look_at(key);
-            }
-            let is_heard = spool_is_heard && !sessions.iter().any(|(key, _)| self.unread.contains(key));
-            if !is_heard && Instant::now() < latest {
-                self.exited.push_back(exited);
-                continue;
-            }
-            for (key, incarnation) in self.core.incarnations_of(&process) {
-                let signal = crate::boot::exit_signal(key, incarnation, process, &self.now());
-                _ = self.apply(InputBody::Signal { signal: Box::new(signal), held: None });
-            }
-        }
-    }
-
     fn files_touched(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
-        let all = paths.is_empty();
         self.follower.watch_again(paths);
+        self.look_at_files(paths, sources);
+    }
+
+    /// Looks at whatever is among these paths; at everything for an empty set.
+    fn look_at_files(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
+        let all = paths.is_empty();
         if all || paths.iter().any(|p| p.starts_with(&self.place.run) || self.place.run.starts_with(p)) {
             self.mend_doors(sources);
         }
@@ -611,21 +574,18 @@ impl Dispatcher {
         self.counters.add("deadline.flood");
     }
 
-    fn reconcile(&mut self) {
+    fn reconcile(&mut self, sources: &mut Sources) {
         self.settle_exits();
-        let unread = std::mem::take(&mut self.unread);
-        for key in &unread {
-            self.look_at(key);
+        if !self.journal.is_behind() {
+            self.read_on();
         }
         if self.next_reconcile.is_none_or(|due| due > Instant::now()) {
             return;
         }
         self.next_reconcile = None;
         if self.follower.is_blind() {
-            if !self.journal.is_behind() {
-                _ = self.drain_spool();
-            }
-            self.reload_configuration();
+            self.follower.retry();
+            return self.look_at_files(&BTreeSet::new(), sources);
         }
         for key in self.follower.all_sessions() {
             let at_work = self
@@ -635,28 +595,6 @@ impl Dispatcher {
             if at_work {
                 self.look_at(&key);
             }
-        }
-    }
-
-    /// Reads what is new in a session's transcript: one turn's worth, so that a long one keeps nobody waiting. The rest, and
-    /// what comes while the journal is behind, is read when nothing else is to be done.
-    pub(crate) fn look_at(&mut self, key: &SessionKey) {
-        if self.journal.is_behind() {
-            self.unread.insert(key.clone());
-            return;
-        }
-        self.unread.remove(key);
-        let Some(growth) = self.follower.look(key) else { return };
-        if growth.more {
-            self.unread.insert(key.clone());
-        }
-        self.count(key.agent, &growth.parsed);
-        self.transcript_said(growth);
-        // Rows that wait for room must not be overtaken by the word that they were read.
-        if !self.journal.is_behind()
-            && let Some(cursor) = self.follower.cursor(key)
-        {
-            self.journal.save_cursor(cursor);
         }
     }
 
@@ -709,16 +647,23 @@ impl Dispatcher {
         for (_, held) in std::mem::take(&mut self.held) {
             _ = held.reply.try_send(HookReply::Taken); // it may have left
         }
+        // The next life follows them no more; what is left of them is not read.
+        for key in self.unread.take_leaving() {
+            self.journal.delete_cursors(&key);
+        }
         self.journal.save_snapshot(&self.core);
         self.journal
     }
 
-    /// After a panic in the core: its state is what the journal says, without the input that caused it.
+    /// After a panic in the core: its state is what the journal says and what is on its way there, without the input that
+    /// caused it. Waits for nobody: the writer may be waiting for us.
     fn rebuild(&mut self) {
         let settings = self.configuration.settings().clone();
-        self.journal.flush(REBUILD_FLUSH_WITHIN);
+        let on_their_way: Vec<(Seq, &Input)> = self.pending.iter().map(|row| (row.seq, &row.input)).collect();
         // The snapshot of the start will not do: rows behind it may have been trimmed since.
-        match crate::boot::fold(self.reader.snapshot().as_ref(), &self.reader, settings) {
+        let snapshot = self.reader.snapshot();
+        match crate::boot::fold(snapshot.as_ref(), &self.reader, &on_their_way, settings) {
+            // Effects of what is on its way wait for its rows, as they did.
             Some(core) => self.core = core,
             None => {
                 // Without a readable journal the state in memory is all there is; it may lack parts of one input.
@@ -727,3 +672,6 @@ impl Dispatcher {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,18 +41,10 @@ impl Dispatcher {
                 self.exits.unwatch(&process);
             }
             Effect::FollowTranscript { key, path } => {
-                if self.follower.follow(&key, Path::new(&path)) {
-                    self.look_at(&key);
-                } else {
-                    self.counters.add("transcript.not_followed");
-                }
+                self.follow_transcript(&key, Path::new(&path));
                 self.look_at_state_files(&key);
             }
-            Effect::UnfollowTranscript { key } => {
-                self.look_at(&key);
-                self.follower.unfollow(&key);
-                self.journal.delete_cursors(&key);
-            }
+            Effect::UnfollowTranscript { key } => self.unfollow_transcript(key),
             Effect::Probe { key, incarnation, probe } => {
                 let Some(session) = self.core.session(&key) else { return };
                 let since = match probe {

@@ -71,6 +71,23 @@ impl FileNotices {
         self.watcher.is_none() || !self.missed.is_empty()
     }
 
+    /// Whether notices come from this very folder, asked for or not.
+    #[must_use]
+    pub(crate) fn is_watched(&self, folder: &Path) -> bool {
+        self.watched.contains(folder)
+    }
+
+    /// How many folders give notices.
+    #[must_use]
+    pub(crate) fn watched(&self) -> usize {
+        self.watched.len()
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn all_watched(&self) -> &BTreeSet<PathBuf> {
+        &self.watched
+    }
+
     /// Watches `folder`, not what is in its folders. A folder that does not exist yet is announced by its nearest ancestor
     /// that does: ask again when that is touched. Gives what is watched now; `None` when it cannot be, which is said once and
     /// tried again by [`retry`](Self::retry) and by the next `watch`. Watching again what is watched is right after a folder

@@ -8,13 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use serde::{Deserialize, Serialize};
 use watchkeeper_agents::{Adapter, LineScanner, Parsed, StateFile, TranscriptReader};
 use watchkeeper_core::SessionKey;
 use watchkeeper_store::{Cursor, FileIdentity};
 
-use crate::{delivery, intake::SESSION_ID_BYTES};
+use crate::{delivery, file_notices::FileNotices, intake::SESSION_ID_BYTES, watched_folders::WatchedFolders};
 
 /// Bytes of one transcript read in one turn; a longer growth is read in further turns, so that one file cannot starve the rest.
 const TURN_BYTES: usize = 1 << 20;
@@ -28,8 +27,11 @@ const FOLLOWED_MAX: usize = 2048;
 const REWRITE_BYTES: u64 = 4 << 10;
 /// State files are small; a larger one is none.
 const STATE_FILE_BYTES: u64 = 64 << 10;
-/// Files looked at in one state folder.
+/// Files looked at in one state folder, and sessions that are remembered by them.
 const STATE_FILES_MAX: usize = 4096;
+/// State folders watched at once, each of one home of an agent. The files in a further one are only looked at when a session
+/// beside them comes to be followed.
+const STATE_FOLDERS_MAX: usize = 64;
 
 /// What came of looking at one transcript.
 #[derive(Debug)]
@@ -65,21 +67,29 @@ struct Followed {
     /// What is before this was there at the first look; unknown before that.
     backlog_end: Option<u64>,
     reader: Box<dyn TranscriptReader>,
+    /// The state folders that it is counted in.
+    state_folders: Vec<PathBuf>,
     /// A file that cannot be followed is said once.
     complained: bool,
 }
 
+/// A folder of state files, for as long as a session beside it is followed.
+struct StateFolder {
+    adapter: &'static dyn Adapter,
+    by: usize,
+}
+
 /// All followed files. Everything blocks only for reads of local files.
 pub(crate) struct Follower {
-    watcher: Option<RecommendedWatcher>,
-    /// Folders watched.
-    folders: BTreeSet<PathBuf>,
+    folders: WatchedFolders,
     /// Folders that are watched for as long as the daemon runs.
     kept_folders: BTreeSet<PathBuf>,
     followed: BTreeMap<SessionKey, Followed>,
-    state_folders: BTreeMap<PathBuf, &'static dyn Adapter>,
+    state_folders: BTreeMap<PathBuf, StateFolder>,
     /// The session that each state file named when it was read: its removal has no content that could.
     state_sessions: BTreeMap<PathBuf, String>,
+    /// That there are too many state folders was said.
+    complained: bool,
     cursors: BTreeMap<(SessionKey, PathBuf), Cursor>,
 }
 
@@ -90,87 +100,55 @@ impl std::fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// `touched` is called from the watcher's own thread with the paths that changed; an empty set means "look at everything",
-    /// after the kernel's queue overflowed.
     #[must_use]
-    pub(crate) fn new(touched: impl Fn(BTreeSet<PathBuf>) + Send + 'static, cursors: Vec<Cursor>) -> Self {
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if event.need_rescan() => touched(BTreeSet::new()),
-            Ok(event) if event.kind.is_access() => {}
-            Ok(event) => touched(event.paths.into_iter().collect()),
-            Err(error) => {
-                tracing::warn!(%error, "file notices failed");
-                touched(BTreeSet::new());
-            }
-        });
-        let watcher = watcher
-            .inspect_err(
-                |error| tracing::warn!(%error, "no file notices; transcripts are looked at with each hook"),
-            )
-            .ok();
+    pub(crate) fn new(notices: FileNotices, cursors: Vec<Cursor>) -> Self {
         let cursors = cursors.into_iter().map(|c| ((c.key.clone(), c.path.clone()), c)).collect();
         Self {
-            watcher,
-            folders: BTreeSet::new(),
+            folders: WatchedFolders::new(notices),
             kept_folders: BTreeSet::new(),
             followed: BTreeMap::new(),
             state_folders: BTreeMap::new(),
             state_sessions: BTreeMap::new(),
+            complained: false,
             cursors,
         }
     }
 
-    /// Whether nothing is noticed and everything must be looked at.
+    /// Whether something happens unnoticed, so that everything must be looked at now and then.
     #[must_use]
-    pub(crate) const fn is_blind(&self) -> bool {
-        self.watcher.is_none()
+    pub(crate) fn is_blind(&self) -> bool {
+        self.folders.is_blind()
     }
 
-    /// Watches a folder for the caller's own purposes, for good.
+    /// Tries again what could not be watched; what happened there must be looked at.
+    pub(crate) fn retry(&mut self) {
+        self.folders.retry();
+    }
+
+    /// Watches a folder for the caller's own purposes, for good. The caller has few.
     pub(crate) fn keep_watching(&mut self, folder: &Path) {
-        self.kept_folders.insert(folder.to_owned());
-        self.watch_folder(folder);
-    }
-
-    fn watch_folder(&mut self, folder: &Path) {
-        if self.folders.contains(folder) {
-            return;
-        }
-        let Some(watcher) = &mut self.watcher else { return };
-        // A folder that does not exist yet is announced by its nearest ancestor that does.
-        let existing = folder.ancestors().find(|f| f.is_dir());
-        let Some(existing) = existing else { return };
-        match watcher.watch(existing, RecursiveMode::NonRecursive) {
-            Ok(()) => _ = self.folders.insert(existing.to_owned()),
-            Err(error) => tracing::warn!(%error, folder = %existing.display(), "cannot watch a folder"),
+        if self.kept_folders.insert(folder.to_owned()) {
+            self.folders.need(folder);
+        } else {
+            self.folders.find(folder);
         }
     }
 
     /// Watched folders that were touched themselves may be others by now, or gone: they are watched anew, or what is left
     /// above them.
     pub(crate) fn watch_again(&mut self, touched: &BTreeSet<PathBuf>) {
-        let again: Vec<PathBuf> =
-            self.folders.iter().filter(|f| touched.is_empty() || touched.contains(*f)).cloned().collect();
-        for folder in again {
-            self.folders.remove(&folder);
-            self.watch_folder(&folder);
-        }
+        self.folders.touched(touched);
     }
 
     /// Follows the transcript of a session, from where it was left, and its agent's state files. Returns whether it is followed.
     pub(crate) fn follow(&mut self, key: &SessionKey, path: &Path) -> bool {
         let Some(adapter) = watchkeeper_agents::adapter(key.agent) else { return false };
-        if let Some(text) = path.to_str() {
-            for folder in adapter.state_dirs(text) {
-                let folder = PathBuf::from(folder);
-                self.keep_watching(&folder);
-                self.state_folders.entry(folder).or_insert(adapter);
-            }
-        }
         if self.followed.get(key).is_some_and(|f| f.path == path) {
             return true;
         }
-        if self.followed.len() >= FOLLOWED_MAX && !self.followed.contains_key(key) {
+        // Nobody says what another path is relative to.
+        let is_known = self.followed.contains_key(key);
+        if !path.is_absolute() || (self.followed.len() >= FOLLOWED_MAX && !is_known) {
             return false;
         }
         let cursor = self.cursors.remove(&(key.clone(), path.to_owned()));
@@ -179,7 +157,7 @@ impl Follower {
         let Some(reader) = adapter.transcript(&key.id, state) else { return false };
         self.unfollow(key);
         if let Some(folder) = path.parent() {
-            self.watch_folder(folder);
+            self.folders.need(folder);
         }
         let followed = Followed {
             key: key.clone(),
@@ -190,6 +168,7 @@ impl Follower {
             rewrite: saved.as_ref().map_or(0, |s| s.rewrite),
             backlog_end: None,
             reader,
+            state_folders: self.need_state_folders(adapter, path),
             complained: false,
         };
         self.followed.insert(key.clone(), followed);
@@ -199,13 +178,39 @@ impl Follower {
     /// Stops following; the cursor is the caller's to delete.
     pub(crate) fn unfollow(&mut self, key: &SessionKey) {
         let Some(gone) = self.followed.remove(key) else { return };
-        let Some(folder) = gone.path.parent() else { return };
-        let is_needed = self.followed.values().any(|f| f.path.parent() == Some(folder))
-            || self.kept_folders.iter().any(|kept| kept.starts_with(folder));
-        if !is_needed && self.folders.remove(folder) {
-            // An error means that the folder went, and its watch with it.
-            _ = self.watcher.as_mut().map(|watcher| watcher.unwatch(folder));
+        if let Some(folder) = gone.path.parent() {
+            self.folders.release(folder);
         }
+        for folder in &gone.state_folders {
+            let Some(known) = self.state_folders.get_mut(folder) else { continue };
+            known.by -= 1;
+            if known.by == 0 {
+                self.state_folders.remove(folder);
+                self.state_sessions.retain(|file, _| file.parent() != Some(folder));
+                self.folders.release(folder);
+            }
+        }
+    }
+
+    /// The state folders beside a transcript, each once, for which there is room.
+    fn need_state_folders(&mut self, adapter: &'static dyn Adapter, transcript: &Path) -> Vec<PathBuf> {
+        let beside = transcript.to_str().map(|text| adapter.state_dirs(text)).unwrap_or_default();
+        let mut needed = Vec::new();
+        for folder in beside.into_iter().map(PathBuf::from).collect::<BTreeSet<_>>() {
+            if let Some(known) = self.state_folders.get_mut(&folder) {
+                known.by += 1;
+            } else if self.state_folders.len() < STATE_FOLDERS_MAX {
+                self.folders.need(&folder);
+                self.state_folders.insert(folder.clone(), StateFolder { adapter, by: 1 });
+            } else {
+                if !std::mem::replace(&mut self.complained, true) {
+                    tracing::warn!(folder = %folder.display(), "too many folders of state files; further ones are not watched");
+                }
+                continue;
+            }
+            needed.push(folder);
+        }
+        needed
     }
 
     #[must_use]
@@ -215,11 +220,12 @@ impl Follower {
 
     /// Looks at one session's transcript; `None` when nothing is new.
     pub(crate) fn look(&mut self, key: &SessionKey) -> Option<Growth> {
-        let path = self.followed.get(key)?.path.clone();
-        if let Some(folder) = path.parent() {
-            self.watch_folder(folder);
+        let followed = self.followed.get_mut(key)?;
+        if let Some(folder) = followed.path.parent() {
+            // It may have come into being only now.
+            self.folders.find(folder);
         }
-        self.followed.get_mut(key)?.look()
+        followed.look()
     }
 
     /// The sessions whose transcripts are among these paths or below a folder among them; all of them for an empty set.
@@ -237,7 +243,7 @@ impl Follower {
     /// What the state files among these paths say; all state files for an empty set or when a folder itself was touched.
     pub(crate) fn state_files_at(&mut self, touched: &BTreeSet<PathBuf>) -> Vec<Stated> {
         let folders: Vec<(PathBuf, &'static dyn Adapter)> =
-            self.state_folders.iter().map(|(folder, adapter)| (folder.clone(), *adapter)).collect();
+            self.state_folders.iter().map(|(folder, known)| (folder.clone(), known.adapter)).collect();
         let mut stated = Vec::new();
         for (folder, adapter) in folders {
             if touched.is_empty() || touched.iter().any(|t| folder.starts_with(t)) {
@@ -259,8 +265,8 @@ impl Follower {
     }
 
     fn state_files_in(&mut self, folder: &Path, adapter: &dyn Adapter) -> Vec<Stated> {
-        // The folder may have come into being only now.
-        self.watch_folder(folder);
+        // It may have come into being only now.
+        self.folders.find(folder);
         let listed = std::fs::read_dir(folder).into_iter().flatten().take(STATE_FILES_MAX);
         listed.filter_map(|entry| self.state(adapter, entry.ok()?.path())).collect()
     }
@@ -444,153 +450,4 @@ fn read_small(path: &Path) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write as _;
-    use watchkeeper_core::AgentKind;
-
-    const PROMPT: &str = concat!(
-        r#"{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","#,
-        r#""message":{"role":"user","content":"hello"}}"#
-    );
-
-    const INTERRUPT: &str = concat!(
-        r#"{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","isSidechain":false,"#,
-        r#""message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#
-    );
-
-    fn add(path: &Path, text: &str) {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-    }
-
-    fn follower(path: &Path, cursors: Vec<Cursor>) -> (Follower, SessionKey) {
-        let key = SessionKey::new(AgentKind::Claude, "s");
-        let mut follower = Follower::new(|_| {}, cursors);
-        assert!(follower.follow(&key, path));
-        (follower, key)
-    }
-
-    /// Where the lines begin that said something.
-    fn begins(growth: Option<Growth>) -> Vec<u64> {
-        growth.iter().flat_map(|g| &g.parsed.lines).map(|line| line.offset).collect()
-    }
-
-    #[test]
-    fn a_line_begins_at_the_same_place_however_it_is_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s.jsonl");
-        let (head, rest) = INTERRUPT.split_at(20);
-        add(&path, &format!("{INTERRUPT}\n{head}"));
-        let (mut torn, key) = follower(&path, Vec::new());
-        assert_eq!(begins(torn.look(&key)), [0]);
-        let saved = torn.cursor(&key).unwrap();
-        add(&path, &format!("{rest}\n{PROMPT}\n{INTERRUPT}\n"));
-        let second = INTERRUPT.len() as u64 + 1;
-        let last = 2 * second + PROMPT.len() as u64 + 1;
-        assert_eq!(begins(torn.look(&key)), [second, last], "in two reads");
-        // The rows of that look were stored, its cursor was not: the next life reads it again, as the same.
-        let (mut again, key) = follower(&path, vec![saved]);
-        assert_eq!(begins(again.look(&key)), [second, last], "from where it was left");
-        assert!(again.look(&key).is_none());
-        let (mut whole, key) = follower(&path, Vec::new());
-        assert_eq!(begins(whole.look(&key)), [0, second, last], "in one read");
-    }
-
-    #[test]
-    fn a_folder_that_went_and_came_again_is_watched_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("in");
-        let (told, notices) = std::sync::mpsc::channel();
-        let mut follower = Follower::new(move |paths| _ = told.send(paths), Vec::new());
-        std::fs::create_dir(&folder).unwrap();
-        follower.watch_folder(&folder);
-        std::fs::remove_dir(&folder).unwrap();
-        let limit = std::time::Duration::from_secs(20);
-        while !notices.recv_timeout(limit).unwrap().contains(&folder) {}
-        std::fs::create_dir(&folder).unwrap();
-        follower.watch_again(&BTreeSet::from([folder.clone()]));
-        std::fs::write(folder.join("new"), "x").unwrap();
-        while !notices.recv_timeout(limit).unwrap().contains(&folder.join("new")) {}
-    }
-
-    #[test]
-    fn a_file_rewritten_in_place_is_new_and_the_same_after_a_crash() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s.jsonl");
-        add(&path, &format!("{PROMPT}\n{PROMPT}\n"));
-        let (mut first, key) = follower(&path, Vec::new());
-        assert_eq!(first.look(&key).map(|g| g.rewrite), Some(0));
-        let saved = first.cursor(&key).unwrap();
-        std::fs::write(&path, format!("{PROMPT}\n")).unwrap();
-        let again = first.look(&key).map(|g| g.rewrite).unwrap();
-        assert_ne!(again, 0, "the same place, another content");
-        let (mut second, key) = follower(&path, vec![saved]);
-        assert_eq!(second.look(&key).map(|g| g.rewrite), Some(again));
-        std::fs::write(&path, "{}\n").unwrap();
-        assert!(second.look(&key).is_some_and(|g| g.rewrite != again));
-    }
-
-    #[test]
-    fn a_long_file_is_first_read_from_the_begin_of_a_line() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s.jsonl");
-        let line = format!("{INTERRUPT}\n");
-        let limit = usize::try_from(FIRST_SIGHT_BYTES).unwrap();
-        let lines = limit / line.len();
-        let rest = " ".repeat(limit % line.len()) + "\n";
-        // Where the reading begins is within the first line, or right behind its newline.
-        for last in ["", &rest[1..]] {
-            std::fs::write(&path, format!("{}\n{}{last}", "x".repeat(line.len()), line.repeat(lines)))
-                .unwrap();
-            let (mut follower, key) = follower(&path, Vec::new());
-            let (mut said, mut malformed) = (0, None);
-            while let Some(growth) = follower.look(&key) {
-                assert!(growth.parsed.lines.iter().all(|line| line.offset < growth.backlog_end));
-                said += growth.parsed.observations.len();
-                malformed = malformed.or(growth.parsed.malformed);
-            }
-            assert_eq!(malformed, None);
-            assert_eq!(said, lines);
-            add(&path, &line);
-            let growth = follower.look(&key).unwrap();
-            assert!(matches!(growth.parsed.lines[..], [line] if line.offset >= growth.backlog_end));
-        }
-    }
-
-    #[test]
-    fn a_folder_that_nobody_needs_is_not_watched_any_more() {
-        let dir = tempfile::tempdir().unwrap();
-        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
-        for folder in [&one, &two] {
-            std::fs::create_dir(folder).unwrap();
-        }
-        let (mut follower, key) = follower(&one.join("s.jsonl"), Vec::new());
-        follower.keep_watching(&two);
-        assert!(follower.folders.contains(&one));
-        assert!(follower.follow(&key, &two.join("s.jsonl")), "the transcript moved");
-        assert_eq!(follower.folders.iter().collect::<Vec<_>>(), [&two]);
-        follower.unfollow(&key);
-        assert!(follower.folders.contains(&two), "kept for the daemon's own purposes");
-    }
-
-    #[test]
-    fn a_removed_state_file_still_names_its_session() {
-        let dir = tempfile::tempdir().unwrap();
-        let projects = dir.path().join("projects/p");
-        let registry = dir.path().join("sessions");
-        for folder in [&projects, &registry] {
-            std::fs::create_dir_all(folder).unwrap();
-        }
-        let (mut follower, _) = follower(&projects.join("s.jsonl"), Vec::new());
-        let file = registry.join("77.json");
-        std::fs::write(&file, r#"{"pid":77,"sessionId":"s","status":"busy"}"#).unwrap();
-        let touched = BTreeSet::from([file.clone()]);
-        let said =
-            |stated: Vec<Stated>| stated.into_iter().map(|s| s.file.observation.session).collect::<Vec<_>>();
-        assert_eq!(said(follower.state_files_at(&touched)), [Some("s".to_owned())]);
-        std::fs::remove_file(&file).unwrap();
-        assert_eq!(said(follower.state_files_at(&touched)), [Some("s".to_owned())]);
-        assert_eq!(said(follower.state_files_at(&touched)), [None], "once");
-    }
-}
+mod tests;

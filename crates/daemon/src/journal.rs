@@ -177,13 +177,6 @@ impl Journal {
         }
     }
 
-    /// Waits until what was submitted is stored, at most for `limit`; blocks.
-    pub(crate) fn flush(&self, limit: Duration) {
-        if let Err(error) = self.writer.flush(limit) {
-            crate::exceptions::record_error("journal.flush", &error);
-        }
-    }
-
     pub(crate) fn put_fact(&self, name: &'static str, value: Vec<u8>) {
         if let Err(error) = self.writer.put_fact(name, value) {
             tracing::debug!(%error, name, "a fact was not stored");

@@ -1,6 +1,11 @@
 //! The actor that holds the machine awake: told what is wished, it takes or lets go, reads back, and reports.
 
-use tokio::sync::{mpsc, oneshot, watch};
+use std::time::Duration;
+
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::sleep,
+};
 use watchkeeper_api::method::{Check, CheckLevel};
 use watchkeeper_core::{InputBody, input::Refused, view::MachineView};
 use watchkeeper_os::power::inhibit::{HandOver, Held, Inhibitor, Keeper, Kind, Report};
@@ -9,6 +14,12 @@ use crate::event::Event;
 
 /// What the hold consists of. Sleep that a person asks for is never prevented.
 const KINDS: [Kind; 2] = [Kind::Idle, Kind::LidSwitch];
+
+/// A question to the system that is on its way when the wishing side goes is waited for so long, since its answer may be a
+/// lock. Then it is given up: what is held already is given away or let go all the same.
+const LAST_ANSWER_WITHIN: Duration = Duration::from_millis(1500);
+/// Within this after the last wish whoever waits for the locks has them; only a fault makes it longer.
+pub(crate) const LEFT_WITHIN: Duration = LAST_ANSWER_WITHIN.saturating_add(Duration::from_secs(1));
 
 /// The latest wish; only the latest counts. `verify` changes when the hold is to be looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,13 +37,15 @@ enum News {
 /// Runs until the wishing side is gone; what is held then goes to whoever waits at `leave`, or is let go when nobody does.
 /// Locks that a predecessor handed over stand until the first wish.
 pub(crate) async fn run(
+    inhibitor: Inhibitor,
     mut wishes: watch::Receiver<Wish>,
     handed: Vec<Held>,
     events: mpsc::Sender<Event>,
-    leave: oneshot::Sender<HandOver>,
+    mut leave: oneshot::Sender<HandOver>,
 ) {
     let mut held_for = !handed.is_empty();
-    let mut keeper = Keeper::with_handed(Inhibitor::new(), handed);
+    let mut keeper = Keeper::with_handed(inhibitor, handed);
+    let last_wish = wishes.clone();
     loop {
         let news = tokio::select! {
             changed = wishes.changed() => match changed {
@@ -42,20 +55,37 @@ pub(crate) async fn run(
             // Without a hold nobody needs to know what happens to the service.
             _ = keeper.notice(), if held_for => News::Notice,
         };
-        let report = match news {
-            News::Ended => break,
-            News::Wish(wish) => {
-                held_for = wish.wanted;
-                keeper.set(if wish.wanted { &KINDS } else { &[] }).await
+        let asking = async {
+            match news {
+                News::Ended => None,
+                News::Wish(wish) => {
+                    held_for = wish.wanted;
+                    Some(keeper.set(if wish.wanted { &KINDS } else { &[] }).await)
+                }
+                News::Notice => Some(keeper.verify().await),
             }
-            News::Notice => keeper.verify().await,
         };
+        // What is held stays so when the question is dropped: a lock goes only after its answer.
+        let report = tokio::select! {
+            report = asking => report,
+            () = long_gone(last_wish.clone(), &mut leave) => None,
+        };
+        let Some(report) = report else { break };
         if events.send(Event::Observed(reported(&report))).await.is_err() {
             break;
         }
     }
     // Without a successor nobody waits there, and closing the locks is letting go.
     drop(leave.send(HandOver::new(keeper.into_held())));
+}
+
+/// Waits until nobody wishes any more and then, if somebody wants the locks, for the last answer.
+async fn long_gone(mut wishes: watch::Receiver<Wish>, leave: &mut oneshot::Sender<HandOver>) {
+    while wishes.changed().await.is_ok() {}
+    tokio::select! {
+        () = leave.closed() => {}
+        () = sleep(LAST_ANSWER_WITHIN) => {}
+    }
 }
 
 fn reported(report: &Report) -> InputBody {
@@ -155,5 +185,52 @@ mod tests {
             "idle is refused: logind denies it; handle-lid-switch is",
         );
         check_level(true, &[], &[], CheckLevel::Fail, "has not said why");
+    }
+
+    /// A keeper with a lock that another process took, so that an own one is asked for, on a bus that does not answer: what
+    /// goes to a successor, if there is one, and how long after the last wish. The pipe's other end sees the lock's release.
+    #[cfg(target_os = "linux")]
+    async fn end_unanswered(has_successor: bool) -> (Vec<(Kind, u32)>, Duration) {
+        use std::io::Read as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bus");
+        let _silent = tokio::net::UnixListener::bind(&path).unwrap();
+        let bus = Inhibitor::at(&format!("unix:path={}", path.display()));
+        let (mut release, lock) = std::io::pipe().unwrap();
+        let handed = HandOver::from_parts(vec![(Kind::LidSwitch, lock.into(), 1)]).unwrap().into_held();
+        let (wish, wishes) = watch::channel(Wish::default());
+        let (events, _queue) = mpsc::channel(1);
+        let (leave, leaving) = oneshot::channel();
+        let actor = tokio::spawn(run(bus, wishes, handed, events, leave));
+        wish.send(Wish { wanted: true, verify: 1 }).unwrap();
+        let begun = tokio::time::Instant::now();
+        drop(wish);
+        let handed = if has_successor {
+            leaving.await.unwrap().into_parts()
+        } else {
+            drop(leaving);
+            Vec::new()
+        };
+        actor.await.unwrap();
+        let took = begun.elapsed();
+        let seen = handed.iter().map(|part| (part.0, part.2)).collect();
+        drop(handed);
+        assert_eq!(release.read(&mut [0]).unwrap(), 0, "only who got it held it");
+        (seen, took)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(start_paused = true)]
+    async fn a_question_without_an_answer_keeps_no_lock_from_the_successor() {
+        let (handed, took) = end_unanswered(true).await;
+        assert_eq!(handed, [(Kind::LidSwitch, 1)]);
+        assert!(took < LEFT_WITHIN, "{took:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(start_paused = true)]
+    async fn without_a_successor_no_answer_is_waited_for() {
+        let (_, took) = end_unanswered(false).await;
+        assert!(took < LAST_ANSWER_WITHIN, "{took:?}");
     }
 }

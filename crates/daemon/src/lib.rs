@@ -13,7 +13,7 @@ mod door;
 mod effects;
 mod event;
 mod exceptions;
-#[cfg_attr(not(test), expect(dead_code, reason = "the follower is about to use it"))]
+mod exits;
 mod file_notices;
 mod follow;
 mod hook_connection;
@@ -27,10 +27,14 @@ mod observe;
 mod probe;
 mod ready;
 mod resolve;
+#[cfg(test)]
+mod rig;
 mod signals;
 mod sources;
 mod succession;
+mod transcripts;
 mod wall_clock;
+mod watched_folders;
 mod work_process;
 
 use std::{fs::File, io, path::PathBuf, time::Duration};

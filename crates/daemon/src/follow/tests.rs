@@ -1,0 +1,202 @@
+//! Transcripts as they grow, are rewritten and replaced, and the folders around them.
+
+use super::*;
+use crate::rig::INTERRUPT;
+use std::io::Write as _;
+use watchkeeper_core::AgentKind;
+
+const PROMPT: &str = concat!(
+    r#"{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","#,
+    r#""message":{"role":"user","content":"hello"}}"#
+);
+
+fn add(path: &Path, text: &str) {
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+fn follower(path: &Path, cursors: Vec<Cursor>) -> (Follower, SessionKey) {
+    let key = SessionKey::new(AgentKind::Claude, "s");
+    let mut follower = Follower::new(FileNotices::new(|_| {}), cursors);
+    assert!(follower.follow(&key, path));
+    (follower, key)
+}
+
+/// Where the lines begin that said something.
+fn begins(growth: Option<Growth>) -> Vec<u64> {
+    growth.iter().flat_map(|g| &g.parsed.lines).map(|line| line.offset).collect()
+}
+
+#[test]
+fn a_line_begins_at_the_same_place_however_it_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let (head, rest) = INTERRUPT.split_at(20);
+    add(&path, &format!("{INTERRUPT}\n{head}"));
+    let (mut torn, key) = follower(&path, Vec::new());
+    assert_eq!(begins(torn.look(&key)), [0]);
+    let saved = torn.cursor(&key).unwrap();
+    add(&path, &format!("{rest}\n{PROMPT}\n{INTERRUPT}\n"));
+    let second = INTERRUPT.len() as u64 + 1;
+    let last = 2 * second + PROMPT.len() as u64 + 1;
+    assert_eq!(begins(torn.look(&key)), [second, last], "in two reads");
+    // The rows of that look were stored, its cursor was not: the next life reads it again, as the same.
+    let (mut again, key) = follower(&path, vec![saved]);
+    assert_eq!(begins(again.look(&key)), [second, last], "from where it was left");
+    assert!(again.look(&key).is_none());
+    let (mut whole, key) = follower(&path, Vec::new());
+    assert_eq!(begins(whole.look(&key)), [0, second, last], "in one read");
+}
+
+#[test]
+fn a_folder_that_went_and_came_again_is_watched_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("in");
+    let (told, notices) = std::sync::mpsc::channel();
+    let notices_of = FileNotices::new(move |paths| _ = told.send(paths));
+    let mut follower = Follower::new(notices_of, Vec::new());
+    std::fs::create_dir(&folder).unwrap();
+    follower.keep_watching(&folder);
+    std::fs::remove_dir(&folder).unwrap();
+    let limit = std::time::Duration::from_secs(20);
+    while !notices.recv_timeout(limit).unwrap().contains(&folder) {}
+    std::fs::create_dir(&folder).unwrap();
+    follower.watch_again(&BTreeSet::from([folder.clone()]));
+    std::fs::write(folder.join("new"), "x").unwrap();
+    while !notices.recv_timeout(limit).unwrap().contains(&folder.join("new")) {}
+}
+
+#[test]
+fn a_file_rewritten_in_place_is_new_and_the_same_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    add(&path, &format!("{PROMPT}\n{PROMPT}\n"));
+    let (mut first, key) = follower(&path, Vec::new());
+    assert_eq!(first.look(&key).map(|g| g.rewrite), Some(0));
+    let saved = first.cursor(&key).unwrap();
+    std::fs::write(&path, format!("{PROMPT}\n")).unwrap();
+    let again = first.look(&key).map(|g| g.rewrite).unwrap();
+    assert_ne!(again, 0, "the same place, another content");
+    let (mut second, key) = follower(&path, vec![saved]);
+    assert_eq!(second.look(&key).map(|g| g.rewrite), Some(again));
+    std::fs::write(&path, "{}\n").unwrap();
+    assert!(second.look(&key).is_some_and(|g| g.rewrite != again));
+}
+
+#[test]
+fn a_long_file_is_first_read_from_the_begin_of_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let line = format!("{INTERRUPT}\n");
+    let limit = usize::try_from(FIRST_SIGHT_BYTES).unwrap();
+    let lines = limit / line.len();
+    let rest = " ".repeat(limit % line.len()) + "\n";
+    // Where the reading begins is within the first line, or right behind its newline.
+    for last in ["", &rest[1..]] {
+        std::fs::write(&path, format!("{}\n{}{last}", "x".repeat(line.len()), line.repeat(lines))).unwrap();
+        let (mut follower, key) = follower(&path, Vec::new());
+        let (mut said, mut malformed) = (0, None);
+        while let Some(growth) = follower.look(&key) {
+            assert!(growth.parsed.lines.iter().all(|line| line.offset < growth.backlog_end));
+            said += growth.parsed.observations.len();
+            malformed = malformed.or(growth.parsed.malformed);
+        }
+        assert_eq!(malformed, None);
+        assert_eq!(said, lines);
+        add(&path, &line);
+        let growth = follower.look(&key).unwrap();
+        assert!(matches!(growth.parsed.lines[..], [line] if line.offset >= growth.backlog_end));
+    }
+}
+
+#[test]
+fn a_folder_that_nobody_needs_is_not_watched_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    for folder in [&one, &two] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let (mut follower, key) = follower(&one.join("s.jsonl"), Vec::new());
+    follower.keep_watching(&two);
+    assert_eq!(follower.folders.watched(), [one, two.clone()]);
+    assert!(follower.follow(&key, &two.join("s.jsonl")), "the transcript moved");
+    assert_eq!(follower.folders.watched(), std::slice::from_ref(&two));
+    follower.unfollow(&key);
+    assert_eq!(follower.folders.watched(), [two], "kept for the daemon's own purposes");
+}
+
+#[test]
+fn a_removed_state_file_still_names_its_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let projects = dir.path().join("projects/p");
+    let registry = dir.path().join("sessions");
+    for folder in [&projects, &registry] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let (mut follower, _) = follower(&projects.join("s.jsonl"), Vec::new());
+    let file = registry.join("77.json");
+    std::fs::write(&file, r#"{"pid":77,"sessionId":"s","status":"busy"}"#).unwrap();
+    let touched = BTreeSet::from([file.clone()]);
+    let said =
+        |stated: Vec<Stated>| stated.into_iter().map(|s| s.file.observation.session).collect::<Vec<_>>();
+    assert_eq!(said(follower.state_files_at(&touched)), [Some("s".to_owned())]);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(said(follower.state_files_at(&touched)), [Some("s".to_owned())]);
+    assert_eq!(said(follower.state_files_at(&touched)), [None], "once");
+}
+
+/// A home of an agent with one transcript and one state file that names its session.
+fn home_of(dir: &Path, id: &str) -> (PathBuf, PathBuf) {
+    let (projects, registry) = (dir.join("projects/p"), dir.join("sessions"));
+    for folder in [&projects, &registry] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let file = registry.join("77.json");
+    std::fs::write(&file, format!(r#"{{"pid":77,"sessionId":"{id}","status":"busy"}}"#)).unwrap();
+    (projects.join(format!("{id}.jsonl")), file)
+}
+
+#[test]
+fn a_state_folder_goes_with_the_last_session_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, file) = home_of(dir.path(), "s");
+    let second = first.with_file_name("t.jsonl");
+    let (mut follower, s) = follower(&first, Vec::new());
+    let t = SessionKey::new(AgentKind::Claude, "t");
+    assert!(follower.follow(&t, &second) && follower.follow(&t, &second));
+    let everything = BTreeSet::new();
+    assert_eq!(follower.state_files_at(&everything).len(), 1);
+    follower.unfollow(&s);
+    assert_eq!(follower.state_files_at(&everything).len(), 1, "another one is beside it");
+    follower.unfollow(&t);
+    assert!(follower.state_files_at(&everything).is_empty());
+    assert!(follower.folders.watched().is_empty());
+    assert!(!follower.state_sessions.contains_key(&file) && follower.state_folders.is_empty());
+}
+
+#[test]
+fn state_folders_past_the_limit_are_looked_at_with_their_session_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut follower = Follower::new(FileNotices::new(|_| {}), Vec::new());
+    let session = |n: usize| SessionKey::new(AgentKind::Claude, format!("s{n}"));
+    for n in 0..=STATE_FOLDERS_MAX {
+        let (transcript, _) = home_of(&dir.path().join(n.to_string()), &format!("s{n}"));
+        assert!(follower.follow(&session(n), &transcript));
+    }
+    assert_eq!(follower.state_files_at(&BTreeSet::new()).len(), STATE_FOLDERS_MAX);
+    assert_eq!(follower.state_files_of(&session(STATE_FOLDERS_MAX)).len(), 1);
+    for n in 0..=STATE_FOLDERS_MAX {
+        follower.unfollow(&session(n));
+    }
+    assert!(follower.state_folders.is_empty() && follower.folders.watched().is_empty());
+}
+
+#[test]
+fn a_path_that_nobody_can_place_is_not_followed() {
+    let mut follower = Follower::new(FileNotices::new(|_| {}), Vec::new());
+    let key = SessionKey::new(AgentKind::Claude, "s");
+    for path in ["", "s.jsonl", "../s.jsonl"] {
+        assert!(!follower.follow(&key, Path::new(path)), "{path:?}");
+    }
+    assert!(!follower.is_blind() && follower.folders.watched().is_empty());
+}
