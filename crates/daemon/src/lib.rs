@@ -30,6 +30,7 @@ mod resolve;
 mod signals;
 mod sources;
 mod succession;
+mod transcript_place;
 mod wall_clock;
 mod work_process;
 
