@@ -7,7 +7,7 @@ use std::{
 
 use watchkeeper_agents::{Adapter, Observation, adapter::Line, hook_time};
 use watchkeeper_core::{
-    AgentKind, BootId, DeliveryId, InputBody, Now, SessionKey, SignalBody, Wall,
+    AgentKind, BootId, DeliveryId, InputBody, Now, ProcessRef, SessionKey, SignalBody, Wall,
     input::HeldHook,
     signal::{AgentProcess, Source},
     time::{Boot, Stamp},
@@ -140,15 +140,20 @@ impl Dispatcher {
         self.heard.insert(agent, clock::now());
         self.count(agent, &parsed);
         let now = self.now();
-        if matches!(way, Way::Socket { .. }) {
-            work_process::complete(&mut parsed);
-        }
         let resolution = self.process_behind(agent, way, &view.head, &parsed.observations);
+        let process = resolution.as_ref().and_then(resolve::Resolution::process);
+        if matches!(way, Way::Socket { .. }) && !parsed.work_pids.is_empty() {
+            let known = parsed.observations.iter().filter_map(|o| o.session.as_ref()).flat_map(|id| {
+                let view = self.core.session(&SessionKey::new(agent, id.clone()));
+                view.map(|view| view.processes).unwrap_or_default()
+            });
+            let agents: Vec<ProcessRef> = known.chain(process.map(|p| p.process)).collect();
+            work_process::complete(&mut parsed, &agents);
+        }
         for observation in &mut parsed.observations {
             let facts = &mut observation.facts;
             facts.can_ask = facts.can_ask.or(resolution.as_ref().and_then(resolve::Resolution::can_ask));
         }
-        let process = resolution.and_then(|r| r.process());
         self.find_transcripts(adapter, process, &mut parsed.observations);
         let sender = Sender {
             agent,

@@ -19,6 +19,8 @@ use crate::{
 
 /// The tool by which Gemini asks its person.
 const QUESTION_TOOL: &str = "ask_user";
+/// The tool by which Gemini runs commands. Only its results are in Gemini's own words; others hand on what a file or a server says.
+const SHELL_TOOL: &str = "run_shell_command";
 
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
@@ -86,7 +88,7 @@ fn tool_name(value: &Value) -> String {
 
 fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
     let name = tool_name(value);
-    let said = result_words(value);
+    let said = if name == SHELL_TOOL { result_words(value) } else { "" };
     let command = value.get("tool_input").and_then(|input| json::text(input, "command")).map(label);
     if let Some(pid) = said.strip_prefix("Command moved to background (PID: ").and_then(leading_pid) {
         let work = format!("pid:{pid}");
