@@ -113,6 +113,8 @@ fn notification(value: &Value, context: &Context, out: &mut Parsed) {
     let (reason, subject) = match what {
         QUESTION_TOOL => ("question", LockSubject::ToolNamed(QUESTION_TOOL.to_owned())),
         "exit_plan_mode" => ("plan_approval", LockSubject::ToolNamed(what.to_owned())),
+        "exec" => ("permission_prompt", LockSubject::ToolNamed(SHELL_TOOL.to_owned())),
+        // More than one tool edits files, fetches, or comes from a server: the details do not say which one waits.
         _ => ("permission_prompt", LockSubject::Session),
     };
     context.push(out, SignalBody::SoftLocked { reason: reason.to_owned(), subject });

@@ -63,7 +63,10 @@ fn dialogs() {
     let ask = |kind: &str| json!({ "notification_type": "ToolPermission", "details": { "type": kind } });
     let lock =
         |reason: &str, subject: &str| format!("SoftLocked {{ reason: {reason:?}, subject: {subject} }}");
-    check("Notification", ask("exec"), &[&lock("permission_prompt", "Session")]);
+    check("Notification", ask("exec"), &[&lock("permission_prompt", r#"ToolNamed("run_shell_command")"#)]);
+    for kind in ["edit", "mcp", "info", "later"] {
+        check("Notification", ask(kind), &[&lock("permission_prompt", "Session")]);
+    }
     check("Notification", ask("ask_user"), &[&lock("question", r#"ToolNamed("ask_user")"#)]);
     check("Notification", ask("exit_plan_mode"), &[&lock("plan_approval", r#"ToolNamed("exit_plan_mode")"#)]);
     check("Notification", json!({ "notification_type": "x" }), &[r#"Displayed { what: "x" }"#]);
