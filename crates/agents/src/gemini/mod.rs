@@ -35,8 +35,8 @@ impl Adapter for Gemini {
         payload::parse(event, payload)
     }
 
-    fn transcript(&self, session: &str, _saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
-        Some(Box::new(transcript::Reader::new(session)))
+    fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
+        Some(Box::new(transcript::Reader::new(session, saved)))
     }
 
     /// Its permission dialogs ask no hook, so only a turn's end can be answered.

@@ -97,10 +97,11 @@ fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
         context.push(out, body);
     }
     let cancelled = said.starts_with("Command was cancelled by user");
-    context.push(out, SignalBody::ToolFinished { id: call(&name), name, failed: cancelled });
     if cancelled {
-        context.push(out, SignalBody::Aborted { tools_to_work: false });
+        // Before the call is over: it tells which turn this was.
+        context.push(out, SignalBody::Aborted { tools_to_work: false, call: Some(call(&name)) });
     }
+    context.push(out, SignalBody::ToolFinished { id: call(&name), name, failed: cancelled });
 }
 
 fn notification(value: &Value, context: &Context, out: &mut Parsed) {

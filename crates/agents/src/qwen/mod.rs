@@ -36,8 +36,8 @@ impl Adapter for Qwen {
         payload::parse(event, payload)
     }
 
-    fn transcript(&self, session: &str, _saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
-        Some(Box::new(transcript::Reader::new(session)))
+    fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
+        Some(Box::new(transcript::Reader::new(session, saved)))
     }
 
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {

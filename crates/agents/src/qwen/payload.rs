@@ -83,7 +83,7 @@ fn read_event(event: &str, value: &Value, context: &Context, out: &mut Parsed) {
                 context.push(out, SignalBody::ToolFinished { id, name, failed: true });
             }
             if json::flag(value, "is_interrupt") && context.thread == Thread::Main {
-                context.push(out, SignalBody::Aborted { tools_to_work: false });
+                context.push(out, SignalBody::Aborted { tools_to_work: false, call: None });
             }
         }
         "PostToolBatch" => {

@@ -44,7 +44,11 @@ fn a_result_tells_of_background_work_and_of_an_interrupt() {
     let moved = "Command moved to background (PID: 42). Output hidden.";
     check("AfterTool", result(shell, moved), &[work, &ended(shell, false)]);
     let cancelled = "Command was cancelled by user before it could complete.";
-    check("AfterTool", result(shell, cancelled), &[&ended(shell, true), "Aborted { tools_to_work: false }"]);
+    check(
+        "AfterTool",
+        result(shell, cancelled),
+        &[r#"Aborted { tools_to_work: false, call: Some("hook:run_shell_command") }"#, &ended(shell, true)],
+    );
     // A file may say anything.
     for words in [moved, cancelled] {
         check("AfterTool", result("read_file", words), &[&ended("read_file", false)]);

@@ -80,7 +80,7 @@ fn an_interrupted_tool_ends_the_turn() {
         |interrupt: bool| json!({ "tool_name": "sh", "tool_use_id": "t", "is_interrupt": interrupt });
     let ended = r#"Main ToolFinished { id: "t", name: "sh", failed: true }"#;
     check("PostToolUseFailure", failure(false), &[ended]);
-    check("PostToolUseFailure", failure(true), &[ended, "Main Aborted { tools_to_work: false }"]);
+    check("PostToolUseFailure", failure(true), &[ended, "Main Aborted { tools_to_work: false, call: None }"]);
 }
 
 #[test]
