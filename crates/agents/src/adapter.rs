@@ -85,9 +85,11 @@ pub trait Adapter: std::fmt::Debug + Sync {
     fn payload(&self, event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Parsed;
     /// A reader for this session's transcript; `saved` as returned by an earlier `save`.
     fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>>;
-    /// Whether this file is the session's transcript, by its path alone. Where hooks do not give the path, the shell looks
-    /// for the one file under the agent's home for which this holds; with none or several it follows nothing.
-    fn owns_transcript(&self, path: &str, session: &str) -> bool;
+    /// Where a session's transcript is below the agent's home folder, with `/` between segments, for an agent whose hooks do
+    /// not always give its path. `None` as well for an id that names no file there.
+    fn transcript_below_home(&self, _session: &str) -> Option<String> {
+        None
+    }
     /// Folders of state files to watch, derived from a session's transcript path (so that a moved home is honoured).
     /// Most agents keep none.
     fn state_dirs(&self, _transcript: &str) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::json;
+use crate::{json, observe::id};
 
 /// What a tool's result says when the person cancelled the turn that it ran in.
 const CANCELLED: &str = "[Operation Cancelled]";
@@ -42,6 +42,7 @@ pub(crate) fn words(value: &Value, key: &str) -> Option<String> {
 /// The result of one tool call in a chat file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ToolResult<'a> {
+    pub(crate) call: Option<&'a str>,
     pub(crate) name: &'a str,
     /// The person cancelled it.
     pub(crate) cancelled: bool,
@@ -53,7 +54,7 @@ pub(crate) fn results<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = T
         let result = part.get("functionResponse")?;
         let error = result.get("response").and_then(|response| json::text(response, "error"));
         let cancelled = error.is_some_and(|error| error.starts_with(CANCELLED));
-        Some(ToolResult { name: json::text(result, "name")?, cancelled })
+        Some(ToolResult { call: id(result, "id"), name: json::text(result, "name")?, cancelled })
     })
 }
 
@@ -78,14 +79,14 @@ mod tests {
     #[test]
     fn reads_results_and_who_cancelled_them() {
         let parts = json!({ "content": [
-            { "functionResponse": { "name": "a", "response": { "error": "[Operation Cancelled] Reason: x" } } },
+            { "functionResponse": { "id": "i", "name": "a", "response": { "error": "[Operation Cancelled] Reason: x" } } },
             { "functionResponse": { "name": "b", "response": { "output": "[Operation Cancelled]" } } },
             { "functionResponse": { "response": {} } },
             { "text": "words" },
         ] });
         let found: Vec<_> = results(&parts, "content").collect();
-        let result = |name, cancelled| ToolResult { name, cancelled };
-        assert_eq!(found, [result("a", true), result("b", false)]);
+        let result = |call, name, cancelled| ToolResult { call, name, cancelled };
+        assert_eq!(found, [result(Some("i"), "a", true), result(None, "b", false)]);
         assert_eq!(words(&parts, "content").as_deref(), Some("words"));
         assert_eq!(words(&json!({ "content": "as it is" }), "content").as_deref(), Some("as it is"));
         assert_eq!(words(&json!({ "content": [] }), "content"), None);

@@ -36,11 +36,6 @@ pub(crate) fn path(value: &Value, key: &str) -> Option<String> {
     json::text(value, key).filter(|p| p.len() <= PATH_MAX && !p.contains('\0')).map(str::to_owned)
 }
 
-/// The last segment of a path of any system.
-pub(crate) fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or_default()
-}
-
 pub(crate) fn label(text: &str) -> String {
     json::clipped(text.lines().next().unwrap_or_default(), LABEL_MAX).to_owned()
 }

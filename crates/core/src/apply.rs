@@ -102,9 +102,9 @@ impl Session {
                 }
                 self.follow_work(signal.source, rules, step);
             }
-            SignalBody::Aborted { tools_to_work } => {
+            SignalBody::Aborted { tools_to_work, call } => {
                 if said.main() {
-                    self.abort(said, *tools_to_work, step);
+                    self.abort(said, *tools_to_work, call.as_deref(), step);
                     self.follow_work(signal.source, rules, step);
                 } else {
                     step.recorded(Mark::EarlierTurn);

@@ -156,6 +156,10 @@ pub enum SignalBody {
     /// The turn was interrupted. `tools_to_work`: commands in flight that go on as background work (Codex).
     Aborted {
         tools_to_work: bool,
+        /// The tool call whose end tells it, where nothing else does: then it is the turn in which that call began. A command
+        /// that is slow to die says so when the next turn runs already.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
     },
     /// The turn failed (API error): as a stop without message, abnormal when `fatal`.
     Failed {

@@ -227,7 +227,13 @@ impl Session {
         self.active_again(step);
     }
 
-    pub(crate) fn abort(&mut self, said: Said<'_>, tools_to_work: bool, step: &mut Step) {
+    pub(crate) fn abort(&mut self, said: Said<'_>, tools_to_work: bool, call: Option<&str>, step: &mut Step) {
+        let opened = self.opened.as_ref();
+        let is_of_this_turn =
+            |call: &str| self.work.tools.iter().any(|(id, tool)| id == call && tool.when.after(opened));
+        if call.is_some_and(|call| !is_of_this_turn(call)) {
+            return self.ignored(said, step, Mark::EarlierTurn, "by a call that did not begin in this turn");
+        }
         if tools_to_work && self.may_halt(said) {
             let locked = self.lock.as_ref().and_then(|l| l.tool().map(str::to_owned));
             let had_quietable = self.work.live.values().any(Work::can_be_quiet);

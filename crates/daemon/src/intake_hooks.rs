@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use watchkeeper_agents::{Observation, adapter::Line, hook_time};
+use watchkeeper_agents::{Adapter, Observation, adapter::Line, hook_time};
 use watchkeeper_core::{
-    AgentKind, BootId, DeliveryId, InputBody, Now, SessionKey, SignalBody, Wall,
+    AgentKind, BootId, DeliveryId, InputBody, Now, ProcessRef, SessionKey, SignalBody, Wall,
     input::HeldHook,
     signal::{AgentProcess, Source},
     time::{Boot, Stamp},
@@ -24,7 +24,7 @@ use crate::{
     event::{HookCall, HookReply},
     follow::{Growth, Stated},
     intake::{self, Sender},
-    resolve, work_process,
+    resolve, transcript_place, work_process,
 };
 
 /// Spooled events taken in one turn; the rest follows when these are durable.
@@ -139,14 +139,21 @@ impl Dispatcher {
         self.heard.insert(agent, clock::now());
         self.count(agent, &parsed);
         let now = self.now();
-        if matches!(way, Way::Socket { .. }) {
-            work_process::complete(&mut parsed);
-        }
         let resolution = self.process_behind(agent, way, &view.head, &parsed.observations);
+        let process = resolution.as_ref().and_then(resolve::Resolution::process);
+        if matches!(way, Way::Socket { .. }) && !parsed.work_pids.is_empty() {
+            let known = parsed.observations.iter().filter_map(|o| o.session.as_ref()).flat_map(|id| {
+                let view = self.core.session(&SessionKey::new(agent, id.clone()));
+                view.map(|view| view.processes).unwrap_or_default()
+            });
+            let agents: Vec<ProcessRef> = known.chain(process.map(|p| p.process)).collect();
+            work_process::complete(&mut parsed, &agents);
+        }
         for observation in &mut parsed.observations {
             let facts = &mut observation.facts;
             facts.can_ask = facts.can_ask.or(resolution.as_ref().and_then(resolve::Resolution::can_ask));
         }
+        self.find_transcripts(adapter, process, &mut parsed.observations);
         let sender = Sender {
             agent,
             namespace: None,
@@ -158,7 +165,7 @@ impl Dispatcher {
                 &now,
                 source,
             ),
-            process: resolution.and_then(|r| r.process()),
+            process,
             delivery: DeliveryId(view.head.delivery),
         };
         let held = match (parsed.question, way) {
@@ -188,6 +195,28 @@ impl Dispatcher {
             self.held.remove(&sender.delivery);
         }
         last
+    }
+
+    /// Adds the transcript's path where a hook names its session only. A session that is followed somewhere stays there.
+    fn find_transcripts(
+        &self,
+        adapter: &dyn Adapter,
+        process: Option<AgentProcess>,
+        observations: &mut [Observation],
+    ) {
+        for observation in observations {
+            let (None, Some(session)) = (&observation.facts.transcript, &observation.session) else {
+                continue;
+            };
+            let view = self.core.session(&SessionKey::new(adapter.kind(), session.clone()));
+            let view = view.filter(|view| view.state != ShownState::Ended);
+            if view.as_ref().is_some_and(|view| view.transcript.is_some()) {
+                continue;
+            }
+            let known = view.and_then(|view| view.processes.last().copied());
+            let process = process.map(|p| p.process).or(known);
+            observation.facts.transcript = transcript_place::of(adapter, session, process);
+        }
     }
 
     /// A group of observations of one sender, in order. `None`: none of them was news.

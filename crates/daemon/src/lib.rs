@@ -32,6 +32,7 @@ mod rig;
 mod signals;
 mod sources;
 mod succession;
+mod transcript_place;
 mod transcripts;
 mod wall_clock;
 mod watched_folders;

@@ -51,15 +51,16 @@ fn shown(replay: &Replay, session: &str) -> Shown {
     }
 }
 
-/// What an event says, read by the adapter alone.
-fn said(adapter: &dyn Adapter, event: &Event, session: &str) -> Vec<Observation> {
+/// What an event says, read by the adapter alone: of the transcripts only that of `session`, of which `replay` knows where it is.
+fn said(adapter: &dyn Adapter, event: &Event, session: &str, replay: &Replay) -> Vec<Observation> {
+    let followed = view(replay, session).and_then(|s| s.transcript);
     let mut parsed = Parsed::default();
     match &event.kind {
         EventKind::Hook { event, argv, payload, .. } => {
             let arguments: Vec<&[u8]> = argv.iter().map(String::as_bytes).collect();
             parsed = adapter.payload(Some(event), &arguments, payload);
         }
-        EventKind::Transcript { path, append } if adapter.owns_transcript(path, session) => {
+        EventKind::Transcript { path, append } if followed.as_ref() == Some(path) => {
             if let Some(mut reader) = adapter.transcript(session, None) {
                 LineScanner::new().push(append, reader.as_mut(), &mut parsed);
             }
@@ -120,7 +121,7 @@ fn follow(recording: &Recording, counted: &mut Counted) {
             stop = stop_of(recording, adapter, event, counted, &replay);
             continue;
         };
-        let observations = said(adapter, event, &current.session);
+        let observations = said(adapter, event, &current.session, &replay);
         let over = matches!(event.kind, EventKind::Exit { .. } | EventKind::Registry { .. })
             || observations.iter().any(|o| goes_on(o, current));
         let before = shown(&replay, &current.session);
@@ -148,7 +149,7 @@ fn stop_of(
     replay: &Replay,
 ) -> Option<Stop> {
     let EventKind::Hook { answered: false, .. } = &event.kind else { return None };
-    let stopped = said(adapter, event, "").into_iter().find(|o| {
+    let stopped = said(adapter, event, "", replay).into_iter().find(|o| {
         o.thread == Thread::Main && matches!(&o.body, SignalBody::Stopped { can_continue: true, .. })
     })?;
     let session = stopped.session?;

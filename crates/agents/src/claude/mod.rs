@@ -13,7 +13,6 @@ use crate::{
     adapter::{Adapter, Parsed, StateFile, TranscriptReader},
     ancestry::{AncestryRules, ProcessInfo},
     install::Installer,
-    observe::file_name,
 };
 
 /// The adapter; it has no state.
@@ -43,11 +42,6 @@ impl Adapter for Claude {
 
     fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
         Some(Box::new(transcript::Reader::new(session, saved)))
-    }
-
-    fn owns_transcript(&self, path: &str, session: &str) -> bool {
-        // Subagents' files lie deeper and have names of their own.
-        file_name(path).strip_suffix(".jsonl") == Some(session)
     }
 
     fn state_dirs(&self, transcript: &str) -> Vec<String> {

@@ -73,7 +73,7 @@ impl Reader {
         context.turn.clone_from(&self.turn);
         let results = self.tool_results(record, context, out);
         if words.starts_with(INTERRUPTED) {
-            context.push(out, SignalBody::Aborted { tools_to_work: false });
+            context.push(out, SignalBody::Aborted { tools_to_work: false, call: None });
         } else if !results && !words.is_empty() && context.turn.is_some() {
             let notices = notices(words);
             let origin = if notices.is_empty() { PromptOrigin::Person } else { PromptOrigin::Work };
@@ -120,7 +120,7 @@ impl Reader {
             return;
         }
         if flag(record, "isAbortedMidStream") {
-            context.push(out, SignalBody::Aborted { tools_to_work: false });
+            context.push(out, SignalBody::Aborted { tools_to_work: false, call: None });
             return;
         }
         for block in items(message, "content").filter(|b| text(b, "type") == Some("tool_use")) {

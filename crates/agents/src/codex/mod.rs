@@ -12,7 +12,6 @@ use crate::{
     adapter::{Adapter, Parsed, TranscriptReader},
     ancestry::{AncestryRules, ProcessInfo},
     install::Installer,
-    observe::file_name,
     reply,
 };
 
@@ -43,11 +42,6 @@ impl Adapter for Codex {
 
     fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
         Some(Box::new(transcript::Reader::new(session, saved)))
-    }
-
-    fn owns_transcript(&self, path: &str, session: &str) -> bool {
-        let name = file_name(path).strip_suffix(".jsonl").and_then(|name| name.strip_suffix(session));
-        name.is_some_and(|rest| rest.starts_with("rollout-") && rest.ends_with('-'))
     }
 
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {

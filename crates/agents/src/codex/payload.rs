@@ -97,7 +97,7 @@ fn read_event(event: &str, value: &Value, mut context: Context, out: &mut Parsed
         "Stop" => context.push(out, SignalBody::Displayed { what: "Stop of a subagent".to_owned() }),
         "Interrupt" => {
             // Commands in flight go on as background terminals.
-            context.push(out, SignalBody::Aborted { tools_to_work: true });
+            context.push(out, SignalBody::Aborted { tools_to_work: true, call: None });
         }
         "SubagentStart" => {
             if let Thread::Subagent(agent) = &context.thread {

@@ -95,7 +95,7 @@ impl Reader {
             }
             Some("turn_aborted") => {
                 context.turn = named.or(self.turn.clone());
-                context.push(out, SignalBody::Aborted { tools_to_work: true });
+                context.push(out, SignalBody::Aborted { tools_to_work: true, call: None });
             }
             Some("item_completed") => {
                 context.turn = named.or(self.turn.clone());

@@ -40,9 +40,11 @@ impl Adapter for Copilot {
         Some(Box::new(transcript::Reader::new(session, saved)))
     }
 
-    fn owns_transcript(&self, path: &str, session: &str) -> bool {
-        let mut segments = path.rsplit(['/', '\\']);
-        segments.next() == Some("events.jsonl") && segments.next() == Some(session)
+    fn transcript_below_home(&self, session: &str) -> Option<String> {
+        // An id of anything else could lead elsewhere.
+        let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        (!session.is_empty() && session.chars().all(is_id))
+            .then(|| format!("session-state/{session}/events.jsonl"))
     }
 
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {
@@ -66,5 +68,21 @@ impl Adapter for Copilot {
 
     fn installer(&self) -> Option<&'static Installer> {
         Some(&install::INSTALLER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_id_has_a_transcript() {
+        let check = |session: &str, place: Option<&str>| {
+            assert_eq!(Copilot.transcript_below_home(session).as_deref(), place, "{session}");
+        };
+        check("a0c6-4B_1", Some("session-state/a0c6-4B_1/events.jsonl"));
+        for hostile in ["", "..", "../a", "a/b", "a\\b", "C:", "a\0", "ä", "a b"] {
+            check(hostile, None);
+        }
     }
 }

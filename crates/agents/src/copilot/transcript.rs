@@ -81,7 +81,7 @@ impl Reader {
             "permission.completed" => {
                 context.push(out, SignalBody::LockResolved { subject: request(data) });
             }
-            "abort" => context.push(out, SignalBody::Aborted { tools_to_work: false }),
+            "abort" => context.push(out, SignalBody::Aborted { tools_to_work: false, call: None }),
             _ => {}
         }
     }

@@ -12,11 +12,7 @@ use crate::{
     adapter::{Adapter, Parsed, TranscriptReader},
     ancestry::AncestryRules,
     install::Installer,
-    observe::file_name,
 };
-
-/// Characters of the session's id in the name of its chat file.
-const ID_IN_NAME: usize = 8;
 
 /// The adapter; it has no state.
 #[derive(Debug)]
@@ -39,14 +35,8 @@ impl Adapter for Gemini {
         payload::parse(event, payload)
     }
 
-    fn transcript(&self, session: &str, _saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
-        Some(Box::new(transcript::Reader::new(session)))
-    }
-
-    fn owns_transcript(&self, path: &str, session: &str) -> bool {
-        let name = file_name(path).strip_prefix("session-").and_then(|name| name.strip_suffix(".jsonl"));
-        let tail = name.and_then(|name| name.rsplit('-').next()).filter(|tail| tail.len() == ID_IN_NAME);
-        tail.is_some() && tail == session.get(..ID_IN_NAME)
+    fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
+        Some(Box::new(transcript::Reader::new(session, saved)))
     }
 
     /// Its permission dialogs ask no hook, so only a turn's end can be answered.

@@ -19,6 +19,8 @@ use crate::{
 
 /// The tool by which Gemini asks its person.
 const QUESTION_TOOL: &str = "ask_user";
+/// The tool by which Gemini runs commands. Only its results are in Gemini's own words; others hand on what a file or a server says.
+const SHELL_TOOL: &str = "run_shell_command";
 
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
@@ -86,7 +88,7 @@ fn tool_name(value: &Value) -> String {
 
 fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
     let name = tool_name(value);
-    let said = result_words(value);
+    let said = if name == SHELL_TOOL { result_words(value) } else { "" };
     let command = value.get("tool_input").and_then(|input| json::text(input, "command")).map(label);
     if let Some(pid) = said.strip_prefix("Command moved to background (PID: ").and_then(leading_pid) {
         let work = format!("pid:{pid}");
@@ -95,10 +97,11 @@ fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
         context.push(out, body);
     }
     let cancelled = said.starts_with("Command was cancelled by user");
-    context.push(out, SignalBody::ToolFinished { id: call(&name), name, failed: cancelled });
     if cancelled {
-        context.push(out, SignalBody::Aborted { tools_to_work: false });
+        // Before the call is over: it tells which turn this was.
+        context.push(out, SignalBody::Aborted { tools_to_work: false, call: Some(call(&name)) });
     }
+    context.push(out, SignalBody::ToolFinished { id: call(&name), name, failed: cancelled });
 }
 
 fn notification(value: &Value, context: &Context, out: &mut Parsed) {
@@ -111,6 +114,8 @@ fn notification(value: &Value, context: &Context, out: &mut Parsed) {
     let (reason, subject) = match what {
         QUESTION_TOOL => ("question", LockSubject::ToolNamed(QUESTION_TOOL.to_owned())),
         "exit_plan_mode" => ("plan_approval", LockSubject::ToolNamed(what.to_owned())),
+        "exec" => ("permission_prompt", LockSubject::ToolNamed(SHELL_TOOL.to_owned())),
+        // More than one tool edits files, fetches, or comes from a server: the details do not say which one waits.
         _ => ("permission_prompt", LockSubject::Session),
     };
     context.push(out, SignalBody::SoftLocked { reason: reason.to_owned(), subject });

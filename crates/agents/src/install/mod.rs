@@ -10,7 +10,11 @@ mod own_file;
 mod sha256;
 mod switch;
 
-use std::fmt;
+use std::{
+    ffi::OsStr,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use watchkeeper_core::AgentKind;
 
@@ -52,6 +56,18 @@ pub struct Home {
     pub below: &'static str,
     /// Its place below the user's home folder otherwise.
     pub default: &'static str,
+}
+
+impl Home {
+    /// The folder of a user with this home folder; `moved`: the value of the variable, which moves nothing when it is empty.
+    #[must_use]
+    pub fn resolve(&self, user_home: &Path, moved: Option<&OsStr>) -> PathBuf {
+        match moved.filter(|moved| !moved.is_empty()) {
+            Some(moved) if self.below.is_empty() => user_home.join(moved),
+            Some(moved) => user_home.join(moved).join(self.below),
+            None => user_home.join(self.default),
+        }
+    }
 }
 
 /// One file an installer edits.
@@ -202,4 +218,22 @@ pub static ALL: [&Installer; 6] = [
 #[must_use]
 pub fn installer(agent: AgentKind) -> Option<&'static Installer> {
     ALL.into_iter().find(|installer| installer.agent == agent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_where_its_variable_says() {
+        let check = |below: &'static str, moved: Option<&str>, folder: &str| {
+            let home = Home { variable: "V", below, default: ".agent" };
+            assert_eq!(home.resolve(Path::new("/u"), moved.map(OsStr::new)), Path::new(folder));
+        };
+        check("", None, "/u/.agent");
+        check("", Some(""), "/u/.agent");
+        check("", Some("/m"), "/m");
+        check("", Some("m"), "/u/m");
+        check("below", Some("/m"), "/m/below");
+    }
 }

@@ -44,10 +44,6 @@ impl Adapter for OpenCode {
         None
     }
 
-    fn owns_transcript(&self, _path: &str, _session: &str) -> bool {
-        false
-    }
-
     /// Read by our plugin, which calls OpenCode for it.
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {
         let asks_permission = event.starts_with("permission.");

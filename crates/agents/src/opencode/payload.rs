@@ -166,7 +166,7 @@ fn read_event(
         "session.error" => {
             let error = said.get("error").unwrap_or(&Value::Null);
             let body = match json::text(error, "name") {
-                Some("MessageAbortedError") => SignalBody::Aborted { tools_to_work: false },
+                Some("MessageAbortedError") => SignalBody::Aborted { tools_to_work: false, call: None },
                 _ => {
                     let words = error.get("data").and_then(|data| json::text(data, "message"));
                     SignalBody::Failed {
@@ -183,7 +183,7 @@ fn read_event(
         }
         "session.execution.interrupted" => {
             context.push(out, finished(session, WorkEnd::Killed));
-            context.push(out, SignalBody::Aborted { tools_to_work: false });
+            context.push(out, SignalBody::Aborted { tools_to_work: false, call: None });
         }
         "experimental.session.compacting" | "session.next.compaction.started" => {
             context.push(out, SignalBody::Activity { what: Activity::CompactionStarted });

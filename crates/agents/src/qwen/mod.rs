@@ -13,7 +13,6 @@ use crate::{
     adapter::{Adapter, Parsed, TranscriptReader},
     ancestry::AncestryRules,
     install::Installer,
-    observe::file_name,
 };
 
 /// The adapter; it has no state.
@@ -37,12 +36,8 @@ impl Adapter for Qwen {
         payload::parse(event, payload)
     }
 
-    fn transcript(&self, session: &str, _saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
-        Some(Box::new(transcript::Reader::new(session)))
-    }
-
-    fn owns_transcript(&self, path: &str, session: &str) -> bool {
-        file_name(path).strip_suffix(".jsonl") == Some(session)
+    fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
+        Some(Box::new(transcript::Reader::new(session, saved)))
     }
 
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {

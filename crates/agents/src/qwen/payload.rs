@@ -83,7 +83,7 @@ fn read_event(event: &str, value: &Value, context: &Context, out: &mut Parsed) {
                 context.push(out, SignalBody::ToolFinished { id, name, failed: true });
             }
             if json::flag(value, "is_interrupt") && context.thread == Thread::Main {
-                context.push(out, SignalBody::Aborted { tools_to_work: false });
+                context.push(out, SignalBody::Aborted { tools_to_work: false, call: None });
             }
         }
         "PostToolBatch" => {
@@ -170,7 +170,7 @@ fn started(id: &str, what: WorkKind, label: Option<String>) -> SignalBody {
 fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
     let Some((call, name)) = tool(value) else { return };
     let input = value.get("tool_input").unwrap_or(&Value::Null);
-    if let Some(work) = work::begun(result_words(value)) {
+    if let Some(work) = work::begun(&name, result_words(value)) {
         let words = json::text(input, "command").or(json::text(input, "description"));
         out.work_pids.extend(work.pid.map(|pid| (work.id.clone(), pid)));
         context.push(out, started(&work.id, work.what, words.map(label)));
@@ -188,7 +188,7 @@ fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
 
 /// The subagent whose result a finished call brings. It is named by its kind and the call.
 fn waited_for(name: &str, input: &Value, value: &Value) -> Option<String> {
-    let kind = json::text(input, "subagent_type").filter(|_| name == "agent")?;
+    let kind = json::text(input, "subagent_type").filter(|_| name == work::AGENT_TOOL)?;
     Some(format!("{kind}-{}", id(value, "tool_call_id")?)).filter(|agent| is_id(agent))
 }
 

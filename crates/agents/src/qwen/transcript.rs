@@ -1,15 +1,17 @@
 //! Qwen Code's chat file: the notices by which the end of background work begins a turn (no hook tells that), and
 //! calls that the person cancelled.
 
+use std::collections::VecDeque;
+
 use serde_json::{Value, json};
 use watchkeeper_core::signal::{Activity, Facts, Prompt, PromptOrigin, SignalBody, Thread};
 
 use crate::{
     adapter::{Parsed, TranscriptReader},
     function_parts::{results, words},
-    json::{parse_object, text},
+    json::{flag, items, parse_object, text},
     line_scanner::holds_any,
-    observe::{Context, label, wall},
+    observe::{Context, id, label, wall},
     task_notification::notices,
 };
 
@@ -17,14 +19,52 @@ use crate::{
 const TYPE_WITHIN: usize = 512;
 const WANTED: [&[u8]; 3] = [b"\"type\":\"user\"", b"\"type\":\"assistant\"", b"\"type\":\"tool_result\""];
 
+/// Open calls remembered; the oldest are forgotten.
+const CALLS_MAX: usize = 128;
+
 #[derive(Debug)]
 pub(super) struct Reader {
     session: String,
+    /// Calls without a result, oldest first, and whether a turn began since they were made.
+    calls: VecDeque<(String, bool)>,
 }
 
 impl Reader {
-    pub(super) fn new(session: &str) -> Self {
-        Self { session: session.to_owned() }
+    pub(super) fn new(session: &str, saved: Option<&Value>) -> Self {
+        let call = |call: &Value| Some((id(call, "id")?.to_owned(), flag(call, "earlier")));
+        let calls = items(saved.unwrap_or(&Value::Null), "calls").filter_map(call).take(CALLS_MAX).collect();
+        Self { session: session.to_owned(), calls }
+    }
+
+    fn called(&mut self, message: &Value) {
+        for part in items(message, "parts") {
+            if let Some(call) = part.get("functionCall").and_then(|call| id(call, "id")) {
+                if self.calls.len() >= CALLS_MAX {
+                    self.calls.pop_front();
+                }
+                self.calls.push_back((call.to_owned(), false));
+            }
+        }
+    }
+
+    /// Results of calls. With all of them cancelled the turn is over that they were made in, which may be an earlier one: a
+    /// command that is slow to die has its result written when the next turn runs already.
+    fn returned(&mut self, message: &Value, context: &Context, out: &mut Parsed) {
+        let results: Vec<_> = results(message, "parts").collect();
+        let mut late = false;
+        for call in results.iter().filter_map(|result| result.call) {
+            if let Some(at) = self.calls.iter().position(|(id, _)| id == call) {
+                late |= self.calls.remove(at).is_some_and(|(_, earlier)| earlier);
+            }
+        }
+        let cancelled = !results.is_empty() && results.iter().all(|result| result.cancelled);
+        match (cancelled, late) {
+            (true, true) => {}
+            (true, false) => {
+                context.push(out, SignalBody::Aborted { tools_to_work: false, call: None });
+            }
+            (false, _) => context.push(out, SignalBody::Activity { what: Activity::Progress }),
+        }
     }
 }
 
@@ -48,6 +88,9 @@ impl TranscriptReader for Reader {
             facts: Facts { agent_version: text(&record, "version").map(label), ..Facts::default() },
         };
         let message = record.get("message").unwrap_or(&Value::Null);
+        if kind == "user" {
+            self.calls.iter_mut().for_each(|(_, earlier)| *earlier = true);
+        }
         match (kind, text(&record, "subtype")) {
             // A person's own prompt has its hook.
             ("user", Some("notification" | "cron")) => {
@@ -61,21 +104,19 @@ impl TranscriptReader for Reader {
                     }
                 }
             }
-            ("assistant", _) => context.push(out, SignalBody::Activity { what: Activity::Progress }),
-            ("tool_result", _) => {
-                let results: Vec<_> = results(message, "parts").collect();
-                let body = match !results.is_empty() && results.iter().all(|result| result.cancelled) {
-                    true => SignalBody::Aborted { tools_to_work: false },
-                    false => SignalBody::Activity { what: Activity::Progress },
-                };
-                context.push(out, body);
+            ("assistant", _) => {
+                self.called(message);
+                context.push(out, SignalBody::Activity { what: Activity::Progress });
             }
+            ("tool_result", _) => self.returned(message, &context, out),
             _ => {}
         }
     }
 
     fn save(&self) -> Value {
-        json!({})
+        let calls: Vec<Value> =
+            self.calls.iter().map(|(id, earlier)| json!({ "id": id, "earlier": earlier })).collect();
+        json!({ "calls": calls })
     }
 }
 

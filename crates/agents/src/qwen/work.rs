@@ -5,6 +5,13 @@ use watchkeeper_core::signal::WorkKind;
 
 use crate::{function_parts::leading_pid, observe::is_id};
 
+/// The tool by which Qwen runs commands, and the one by which it starts subagents.
+const SHELL_TOOL: &str = "run_shell_command";
+pub(super) const AGENT_TOOL: &str = "agent";
+
+/// Lines of a result among which its fields are; further ones are not looked at.
+const FIELD_LINES_MAX: usize = 4;
+
 /// Work that a tool call left running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Begun {
@@ -13,17 +20,23 @@ pub(super) struct Begun {
     pub(super) pid: Option<u32>,
 }
 
-/// What the result of a tool call says about background work, if anything.
-pub(super) fn begun(result: &str) -> Option<Begun> {
-    let mut lines = result.lines();
-    let first = lines.next()?;
-    let field = |name: &str| result.lines().skip(1).take(4).find_map(|line| line.strip_prefix(name));
-    if first == "Background shell started." {
-        let pid = field("pid: ").and_then(leading_pid);
-        return named(field("id: ")?, WorkKind::Shell, pid);
+/// What the result of a call of `tool` says about background work, if anything. Only these tools speak in Qwen's own words;
+/// others hand on what a file or a server says.
+pub(super) fn begun(tool: &str, result: &str) -> Option<Begun> {
+    match tool {
+        SHELL_TOOL => command(result),
+        AGENT_TOOL => {
+            let behind = result.strip_prefix("Background agent launched successfully.\n")?;
+            named(field(behind, "task_id: ")?, WorkKind::Subagent, None)
+        }
+        _ => None,
     }
-    if first == "Background agent launched successfully." {
-        return named(field("task_id: ")?, WorkKind::Subagent, None);
+}
+
+fn command(result: &str) -> Option<Begun> {
+    if let Some(behind) = result.strip_prefix("Background shell started.\n") {
+        let pid = field(behind, "pid: ").and_then(leading_pid);
+        return named(field(behind, "id: ")?, WorkKind::Shell, pid);
     }
     // The command stands in the first line and may have any number of lines itself.
     if result.starts_with("Foreground command \"") {
@@ -32,6 +45,11 @@ pub(super) fn begun(result: &str) -> Option<Begun> {
         return named(id, WorkKind::Shell, leading_pid(status));
     }
     None
+}
+
+/// The rest of the line that begins with `name`, among the first few.
+fn field<'a>(lines: &'a str, name: &str) -> Option<&'a str> {
+    lines.lines().take(FIELD_LINES_MAX).find_map(|line| line.strip_prefix(name))
 }
 
 fn named(words: &str, what: WorkKind, pid: Option<u32>) -> Option<Begun> {
@@ -43,9 +61,16 @@ fn named(words: &str, what: WorkKind, pid: Option<u32>) -> Option<Begun> {
 mod tests {
     use super::*;
 
+    /// Says it by the tool that may, and by another.
     fn check(result: &str, expected: Option<(&str, WorkKind, Option<u32>)>) {
         let expected = expected.map(|(id, what, pid)| Begun { id: id.to_owned(), what, pid });
-        assert_eq!(begun(result), expected, "{result}");
+        let of_agent = result.starts_with("Background agent");
+        let tool = if of_agent { AGENT_TOOL } else { SHELL_TOOL };
+        assert_eq!(begun(tool, result), expected, "{result}");
+        let other = if of_agent { SHELL_TOOL } else { AGENT_TOOL };
+        for tool in [other, "read_file"] {
+            assert_eq!(begun(tool, result), None, "{tool}: {result}");
+        }
     }
 
     #[test]

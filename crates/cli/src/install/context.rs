@@ -52,11 +52,7 @@ impl Context {
     /// The configuration folder of an agent here.
     pub(crate) fn agent_home(&self, installer: &Installer) -> PathBuf {
         let home = installer.home;
-        match self.variables.get(home.variable) {
-            Some(moved) if home.below.is_empty() => self.home.join(moved),
-            Some(moved) => self.home.join(moved).join(home.below),
-            None => self.home.join(home.default),
-        }
+        home.resolve(&self.home, self.variables.get(home.variable).map(OsString::as_os_str))
     }
 
     pub(crate) fn wants(&self, agent: AgentKind) -> bool {

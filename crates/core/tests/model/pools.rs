@@ -92,7 +92,8 @@ fn body() -> impl Strategy<Value = SignalBody> {
         6 => (any::<bool>(), any::<bool>(), option::of(vec(item(), 0..2))).prop_map(|(can_continue, continued, live)| {
             SignalBody::Stopped { final_message: None, can_continue, continued, live }
         }),
-        2 => any::<bool>().prop_map(|tools_to_work| SignalBody::Aborted { tools_to_work }),
+        2 => (any::<bool>(), option::of(id()))
+            .prop_map(|(tools_to_work, call)| SignalBody::Aborted { tools_to_work, call }),
         1 => any::<bool>().prop_map(|fatal| SignalBody::Failed { message: None, fatal }),
         1 => Just(SignalBody::IdleNoticed),
         3 => (prop_oneof![
@@ -268,7 +269,7 @@ pub(crate) fn quiet_act() -> impl Strategy<Value = Act> {
         signal.delivery = DeliveryId(0);
         signal.thread = Thread::Main;
         signal.facts = Facts::default();
-        signal.body = SignalBody::Aborted { tools_to_work: false };
+        signal.body = SignalBody::Aborted { tools_to_work: false, call: None };
         Act::Say { after_ms: 10, signal: Box::new(signal), back_ms: Some(0), held: None }
     });
     prop_oneof![2 => act(), 12 => Just(Act::Wait), 12 => reply, 1 => slept, 1 => stops]

@@ -742,7 +742,7 @@ fn leases_hold_and_the_runtime_ends_when_nothing_needs_it() {
 
 #[test]
 fn commands_of_an_interrupted_codex_turn_go_on() {
-    let interrupt = || say(SignalBody::Aborted { tools_to_work: true }).turn("a");
+    let interrupt = || say(SignalBody::Aborted { tools_to_work: true, call: None }).turn("a");
     let mut world = check(
         CODEX,
         vec![
@@ -757,8 +757,25 @@ fn commands_of_an_interrupted_codex_turn_go_on() {
     world.hear(prompt().turn("b"));
     world.hear(tool("c2", "Bash").turn("b"));
     world.hear(lock("permission_prompt", named("Bash")).turn("b"));
-    world.hear(say(SignalBody::Aborted { tools_to_work: true }).turn("b"));
+    world.hear(say(SignalBody::Aborted { tools_to_work: true, call: None }).turn("b"));
     assert_eq!(world.state("s"), Some(Idle), "its command never began");
+}
+
+#[test]
+fn a_cancelled_call_interrupts_the_turn_that_it_began_in_and_no_other() {
+    let cancelled = |call: &str| say(SignalBody::Aborted { tools_to_work: false, call: Some(call.into()) });
+    check(CLAUDE, vec![(prompt(), Working), (tool("c", "Bash"), Working), (cancelled("c"), Idle)]);
+    let world = check(
+        CLAUDE,
+        vec![
+            (prompt(), Working),
+            (tool("c", "Bash"), Working),
+            (prompt(), Working),
+            (cancelled("c"), Working),
+            (cancelled("never heard of"), Working),
+        ],
+    );
+    assert!(reached(&world, Mark::EarlierTurn));
 }
 
 #[test]

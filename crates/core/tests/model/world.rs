@@ -138,7 +138,7 @@ pub(crate) fn work_done(id: &str) -> Say {
     say(SignalBody::WorkFinished { id: id.to_owned(), cause: WorkEnd::Completed })
 }
 pub(crate) fn aborted() -> Say {
-    say(SignalBody::Aborted { tools_to_work: false })
+    say(SignalBody::Aborted { tools_to_work: false, call: None })
 }
 pub(crate) fn ended(reason: EndReason) -> Say {
     say(SignalBody::SessionEnded { reason, successor: None })

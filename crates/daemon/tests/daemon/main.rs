@@ -3,8 +3,10 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod agent;
 mod rig;
 mod spool_process;
+mod transcript_place;
 
 use serde_json::json;
 use std::{io::Write as _, os::unix::net::UnixStream};

@@ -1,81 +1,24 @@
 //! A session met only through the spool: its process is known from what its hooks wrote down.
 #![cfg(target_os = "linux")]
 
-use std::{
-    fs,
-    os::unix::ffi::OsStrExt as _,
-    path::Path,
-    process::{Child, Command, Stdio},
-};
+use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use watchkeeper_core::ProcessRef;
 use watchkeeper_frame::{
     Place,
-    ancestry::{Ancestor, BLOCK_MAX_BYTES, Namespaces, Writer, descent},
+    ancestry::Namespaces,
     event::EventClass,
     spool::{self, Spool, SpoolName},
     wire::RequestRef,
 };
-use watchkeeper_os::process::identity;
 
-use crate::rig::{Daemon, frame, payload, until};
+use crate::{
+    agent::Agent,
+    rig::{Daemon, frame, payload, until},
+};
 
 /// Where a frame names its boot.
 const BOOT_ID_AT: usize = 40;
-
-/// A process under an agent's name that lives until it is killed.
-struct Agent {
-    child: Child,
-}
-
-impl Agent {
-    fn start(home: &Path) -> Self {
-        let program = home.join("claude");
-        if !program.exists() {
-            fs::copy("/bin/sh", &program).unwrap();
-        }
-        let mut command = Command::new(program);
-        command.args(["-c", "read -r never; :"]).stdin(Stdio::piped());
-        let child = until("an agent starts", || command.spawn().ok());
-        // From its fork to its exec it is called as we are.
-        let name = format!("/proc/{}/comm", child.id());
-        until("it has its name", || (fs::read(&name).unwrap() == b"claude\n").then_some(()));
-        Self { child }
-    }
-
-    /// What a hook below it writes down.
-    fn ancestry(&self, namespaces: Namespaces) -> Vec<u8> {
-        let mut room = vec![0; BLOCK_MAX_BYTES];
-        let mut writer = Writer::new(&mut room, namespaces, u64::MAX);
-        for pid in [self.child.id(), std::process::id()] {
-            let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap();
-            let (stat, arguments) = (read("stat"), read("cmdline"));
-            let found = descent(&stat).unwrap();
-            let executable = fs::read_link(format!("/proc/{pid}/exe")).unwrap();
-            let executable = executable.as_os_str().as_bytes();
-            let (start, name) = (found.start, found.name);
-            assert!(writer.push(&Ancestor { pid, start, executable, name, arguments: &arguments }));
-        }
-        writer.finish().to_vec()
-    }
-
-    fn identity(&self) -> ProcessRef {
-        identity::identify(self.child.id()).yes().unwrap()
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
 
 fn leave(home: &Path, delivery: u128, event: &str, more: Value, ancestry: &[u8]) {
     let spool = Spool::at(Place::of_home(home).spool());
@@ -105,7 +48,7 @@ fn ended(daemon: &Daemon) -> String {
 #[test]
 fn a_living_agent_is_watched_until_it_dies() {
     let home = tempfile::tempdir().unwrap();
-    let agent = Agent::start(home.path());
+    let agent = Agent::start(home.path(), "claude", &[]);
     begin(home.path(), &agent.ancestry(Namespaces::own()));
     let daemon = Daemon::start(home.path());
     let pid = agent.identity().pid;
@@ -122,7 +65,7 @@ fn a_living_agent_is_watched_until_it_dies() {
 #[test]
 fn an_agent_that_died_meanwhile_leaves_an_orphan() {
     let home = tempfile::tempdir().unwrap();
-    let agent = Agent::start(home.path());
+    let agent = Agent::start(home.path(), "claude", &[]);
     begin(home.path(), &agent.ancestry(Namespaces::own()));
     agent.kill();
     let daemon = Daemon::start(home.path());
@@ -139,7 +82,7 @@ fn an_agent_that_died_meanwhile_leaves_an_orphan() {
 #[test]
 fn an_end_that_the_agent_reported_before_it_died_is_believed() {
     let home = tempfile::tempdir().unwrap();
-    let agent = Agent::start(home.path());
+    let agent = Agent::start(home.path(), "claude", &[]);
     let ancestry = agent.ancestry(Namespaces::own());
     begin(home.path(), &ancestry);
     leave(home.path(), 3, "SessionEnd", json!({ "reason": "other" }), &ancestry);
@@ -152,7 +95,7 @@ fn an_end_that_the_agent_reported_before_it_died_is_believed() {
 #[test]
 fn an_agent_of_an_earlier_boot_is_gone_whoever_has_its_numbers_now() {
     let home = tempfile::tempdir().unwrap();
-    let agent = Agent::start(home.path());
+    let agent = Agent::start(home.path(), "claude", &[]);
     let more = json!({ "prompt": "p", "prompt_id": "t" });
     let mut prompt = frame(1, "UserPromptSubmit", &payload("s", "UserPromptSubmit", more));
     prompt[BOOT_ID_AT] ^= 1;
@@ -168,7 +111,7 @@ fn what_cannot_be_told_ends_nothing() {
     let elsewhere = Namespaces { pid: Namespaces::own().pid + 1, ..Namespaces::own() };
     let check = |what: &str, change: &dyn Fn(&Agent) -> Vec<u8>| {
         let home = tempfile::tempdir().unwrap();
-        let agent = Agent::start(home.path());
+        let agent = Agent::start(home.path(), "claude", &[]);
         begin(home.path(), &change(&agent));
         agent.kill();
         let daemon = Daemon::start(home.path());
@@ -190,14 +133,14 @@ fn what_cannot_be_told_ends_nothing() {
 #[test]
 fn the_dead_begin_no_session_in_the_middle_of_a_turn() {
     let home = tempfile::tempdir().unwrap();
-    let agent = Agent::start(home.path());
+    let agent = Agent::start(home.path(), "claude", &[]);
     let tool = json!({ "tool_name": "Bash", "tool_input": {}, "tool_use_id": "u" });
     leave(home.path(), 1, "PreToolUse", tool.clone(), &agent.ancestry(Namespaces::own()));
     agent.kill();
     let daemon = Daemon::start(home.path());
     until("the spool is heard", || (daemon.counter("spool.taken") == 1).then_some(()));
     assert_eq!(daemon.state_of("s"), None);
-    let agent = Agent::start(home.path());
+    let agent = Agent::start(home.path(), "claude", &[]);
     leave(home.path(), 2, "PreToolUse", tool, &agent.ancestry(Namespaces::own()));
     until("a living one does", || {
         let session = daemon.status().sessions.into_iter().find(|s| s.id == "s")?;
@@ -211,7 +154,7 @@ fn the_dead_begin_no_session_in_the_middle_of_a_turn() {
 #[test]
 fn an_exit_waits_for_all_that_the_spool_tells_of_the_time_before() {
     let home = tempfile::tempdir().unwrap();
-    let agent = Agent::start(home.path());
+    let agent = Agent::start(home.path(), "claude", &[]);
     let ancestry = agent.ancestry(Namespaces::own());
     begin(home.path(), &ancestry);
     let daemon = Daemon::start(home.path());

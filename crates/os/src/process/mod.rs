@@ -2,6 +2,7 @@
 //! what their trees cost. Never through a child program. Nothing here sends a signal.
 
 pub mod ancestry;
+pub mod environment;
 pub mod exit_watch;
 pub mod identity;
 pub mod open_files;

@@ -224,11 +224,13 @@ impl Replay {
         }
     }
 
-    /// Where a hook gives no path, the one file that is this session's by its name.
+    /// Where a hook gives no path, the file that is the session's below the agent's home, wherever that was.
     fn find_transcript(&self, observation: &mut Observation) {
         let (None, Some(session)) = (&observation.facts.transcript, &observation.session) else { return };
-        let mut owned = self.files.keys().filter(|path| self.adapter.owns_transcript(path, session));
-        if let (Some(path), None) = (owned.next(), owned.next()) {
+        let Some(below) = self.adapter.transcript_below_home(session) else { return };
+        let end = format!("/{below}");
+        let mut found = self.files.keys().filter(|path| path.ends_with(&end));
+        if let (Some(path), None) = (found.next(), found.next()) {
             observation.facts.transcript = Some(path.clone());
         }
     }

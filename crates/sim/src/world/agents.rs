@@ -259,7 +259,7 @@ impl Agent {
             Act::Interrupt | Act::InterruptTools => {
                 self.busy = false;
                 let tools_to_work = act == Act::InterruptTools;
-                deed.said.push(self.say(SignalBody::Aborted { tools_to_work }));
+                deed.said.push(self.say(SignalBody::Aborted { tools_to_work, call: None }));
             }
             Act::Fail { fatal } => deed.said.push(self.say(SignalBody::Failed { message: None, fatal })),
             Act::Idle => deed.said.push(self.say(SignalBody::IdleNoticed)),

@@ -17,12 +17,12 @@ fn check(lines: &[&str], expected: &[&str]) {
 #[test]
 fn interrupts_have_no_hook() {
     let words = r#"{"type":"user",AT,"promptId":"p","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
-    check(&[words], &["Aborted { tools_to_work: false }"]);
+    check(&[words], &["Aborted { tools_to_work: false, call: None }"]);
     check(
         &[
             r#"{AT,"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"w0"}]},"isAbortedMidStream":true}"#,
         ],
-        &["Aborted { tools_to_work: false }"],
+        &["Aborted { tools_to_work: false, call: None }"],
     );
 }
 

@@ -31,7 +31,7 @@ fn a_question_is_a_tool_call() {
 
 #[test]
 fn an_interrupt_leaves_commands_running() {
-    check("Interrupt", json!({}), &["Main Aborted { tools_to_work: true }"]);
+    check("Interrupt", json!({}), &["Main Aborted { tools_to_work: true, call: None }"]);
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn dialogs_begin_and_end() {
 fn what_no_hook_tells() {
     check(
         &[r#"{"type":"abort","data":{"reason":"user_abort"}}"#],
-        &["Main Aborted { tools_to_work: false }"],
+        &["Main Aborted { tools_to_work: false, call: None }"],
     );
     check(
         &[r#"{"type":"session.error","data":{"message":"400"}}"#],

@@ -31,24 +31,33 @@ fn a_turn_from_prompt_to_answer() {
 
 #[test]
 fn a_result_tells_of_background_work_and_of_an_interrupt() {
-    let result = |words: &str| {
+    let result = |tool: &str, words: &str| {
         let response = json!({ "llmContent": format!("<untrusted_context>\n{words}\n</untrusted_context>") });
-        json!({ "tool_name": "sh", "tool_input": { "command": "make" }, "tool_response": response })
+        json!({ "tool_name": tool, "tool_input": { "command": "make" }, "tool_response": response })
     };
-    let ended = r#"ToolFinished { id: "hook:sh", name: "sh", failed: false }"#;
-    check("AfterTool", result("Output: Command was cancelled by user"), &[ended]);
+    let ended = |tool: &str, failed: bool| {
+        format!("ToolFinished {{ id: \"hook:{tool}\", name: {tool:?}, failed: {failed} }}")
+    };
+    let shell = "run_shell_command";
+    check("AfterTool", result(shell, "Output: Command was cancelled by user"), &[&ended(shell, false)]);
     let work = r#"WorkStarted { id: "pid:42", what: Shell, label: Some("make"), process: None }"#;
-    check("AfterTool", result("Command moved to background (PID: 42). Output hidden."), &[work, ended]);
+    let moved = "Command moved to background (PID: 42). Output hidden.";
+    check("AfterTool", result(shell, moved), &[work, &ended(shell, false)]);
+    let cancelled = "Command was cancelled by user before it could complete.";
     check(
         "AfterTool",
-        result("Command was cancelled by user before it could complete."),
-        &[r#"ToolFinished { id: "hook:sh", name: "sh", failed: true }"#, "Aborted { tools_to_work: false }"],
+        result(shell, cancelled),
+        &[r#"Aborted { tools_to_work: false, call: Some("hook:run_shell_command") }"#, &ended(shell, true)],
     );
+    // A file may say anything.
+    for words in [moved, cancelled] {
+        check("AfterTool", result("read_file", words), &[&ended("read_file", false)]);
+    }
 }
 
 #[test]
 fn the_process_of_background_work_is_named() {
-    let payload = r#"{"session_id":"s","tool_name":"sh","tool_response":{"llmContent":"Command moved to background (PID: 42)."}}"#;
+    let payload = r#"{"session_id":"s","tool_name":"run_shell_command","tool_response":{"llmContent":"Command moved to background (PID: 42)."}}"#;
     let parsed = parse(Some("AfterTool"), payload.as_bytes());
     assert_eq!(parsed.work_pids, [("pid:42".to_owned(), 42)]);
 }
@@ -58,7 +67,10 @@ fn dialogs() {
     let ask = |kind: &str| json!({ "notification_type": "ToolPermission", "details": { "type": kind } });
     let lock =
         |reason: &str, subject: &str| format!("SoftLocked {{ reason: {reason:?}, subject: {subject} }}");
-    check("Notification", ask("exec"), &[&lock("permission_prompt", "Session")]);
+    check("Notification", ask("exec"), &[&lock("permission_prompt", r#"ToolNamed("run_shell_command")"#)]);
+    for kind in ["edit", "mcp", "info", "later"] {
+        check("Notification", ask(kind), &[&lock("permission_prompt", "Session")]);
+    }
     check("Notification", ask("ask_user"), &[&lock("question", r#"ToolNamed("ask_user")"#)]);
     check("Notification", ask("exit_plan_mode"), &[&lock("plan_approval", r#"ToolNamed("exit_plan_mode")"#)]);
     check("Notification", json!({ "notification_type": "x" }), &[r#"Displayed { what: "x" }"#]);

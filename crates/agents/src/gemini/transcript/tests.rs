@@ -2,7 +2,7 @@ use super::*;
 use crate::line_scanner::LineScanner;
 
 fn check(lines: &[&str], expected: &[&str]) {
-    let mut reader = Reader::new("s");
+    let mut reader = Reader::new("s", None);
     let mut out = Parsed::default();
     for line in lines {
         LineScanner::new().push(format!("{line}\n").as_bytes(), &mut reader, &mut out);
@@ -38,7 +38,7 @@ fn prompts_results_and_answers() {
     let one = user(&format!("[{},{}]", result("a", done), result("b", cancelled)));
     check(&[&one], &[&ended("a", false), &ended("b", true)]);
     let all = user(&format!("[{}]", result("b", cancelled)));
-    check(&[&all], &[&ended("b", true), "Aborted { tools_to_work: false }"]);
+    check(&[&all], &[r#"Aborted { tools_to_work: false, call: Some("hook:b") }"#, &ended("b", true)]);
     check(
         &[r#"{"id":"i","timestamp":"2026-11-30T08:22:38.995Z","type":"gemini","content":"hello"}"#],
         &["Activity { what: Progress }"],
@@ -46,11 +46,46 @@ fn prompts_results_and_answers() {
 }
 
 #[test]
+fn a_late_cancellation_is_not_of_the_next_turn() {
+    let record = |second: u8, content: &str| {
+        format!(
+            r#"{{"id":"i","timestamp":"2026-11-30T08:26:{second}.000Z","type":"user","content":[{content}]}}"#
+        )
+    };
+    let prompt = |second: u8| record(second, r#"{"text":"p"}"#);
+    // Made at 08:26:36.672.
+    let cancelled = record(
+        43,
+        r#"{"functionResponse":{"id":"b__b_1796027196672_0","name":"b","response":{"error":"[Operation Cancelled]"}}}"#,
+    );
+    let started = r#"Started { prompt: Some(Prompt { text: "p", origin: Person }) }"#;
+    let ended = r#"ToolFinished { id: "hook:b", name: "b", failed: true }"#;
+    let aborted = "Aborted { tools_to_work: false, call: None }";
+    check(&[&prompt(34), &cancelled], &[started, aborted, ended]);
+    check(&[&prompt(34), &prompt(42), &cancelled], &[started, started, ended]);
+
+    let mut reader = Reader::new("s", None);
+    reader.line(prompt(42).as_bytes(), &mut Parsed::default());
+    let mut out = Parsed::default();
+    Reader::new("s", Some(&reader.save())).line(cancelled.as_bytes(), &mut out);
+    assert_eq!(out.observations.len(), 1, "{out:?}");
+}
+
+#[test]
+fn the_time_of_a_call_is_in_its_id() {
+    assert_eq!(made_at("a__a_1796027196672_0"), Some(Wall(1_796_027_196_672)));
+    for other in ["", "_", "a", "call_f4f9803add2c", "1796027196672", "a_179602719667_0", "a_17960271966x2_0"]
+    {
+        assert_eq!(made_at(other), None, "{other}");
+    }
+}
+
+#[test]
 fn notes_to_the_person() {
     let note = |kind: &str, text: &str| {
         format!(r#"{{"id":"i","timestamp":"2026-11-30T08:22:38.995Z","type":"{kind}","content":"{text}"}}"#)
     };
-    check(&[&note("info", "Request cancelled.")], &["Aborted { tools_to_work: false }"]);
+    check(&[&note("info", "Request cancelled.")], &["Aborted { tools_to_work: false, call: None }"]);
     check(&[&note("info", "Update available")], &[]);
     check(
         &[&note("error", "[API Error: 400]")],

@@ -80,7 +80,11 @@ fn statuses() {
         ],
     );
     let error = |name: &str| event(json!({ "sessionID": "s", "error": { "name": name } }));
-    check("session.error", error("MessageAbortedError"), &["s Main Aborted { tools_to_work: false }"]);
+    check(
+        "session.error",
+        error("MessageAbortedError"),
+        &["s Main Aborted { tools_to_work: false, call: None }"],
+    );
     check(
         "session.error",
         error("APIError"),

@@ -37,16 +37,20 @@ fn questions_and_permissions_are_told_apart() {
 
 #[test]
 fn a_finished_tool_may_leave_work_behind() {
-    let call = |words: &str| {
+    let call = |tool: &str, words: &str| {
         json!({
-            "tool_name": "sh", "tool_use_id": "t", "tool_input": { "command": "make" },
+            "tool_name": tool, "tool_use_id": "t", "tool_input": { "command": "make" },
             "tool_response": { "llmContent": words },
         })
     };
-    let ended = r#"Main ToolFinished { id: "t", name: "sh", failed: false }"#;
-    check("PostToolUse", call("Command: make"), &[ended]);
+    let ended = |tool: &str| format!("Main ToolFinished {{ id: \"t\", name: {tool:?}, failed: false }}");
+    let shell = "run_shell_command";
+    check("PostToolUse", call(shell, "Command: make"), &[&ended(shell)]);
     let work = r#"Main WorkStarted { id: "bg_1", what: Shell, label: Some("make"), process: None }"#;
-    check("PostToolUse", call("Background shell started.\nid: bg_1\npid: 77\n"), &[work, ended]);
+    let started = "Background shell started.\nid: bg_1\npid: 77\n";
+    check("PostToolUse", call(shell, started), &[work, &ended(shell)]);
+    // A file may say anything.
+    check("PostToolUse", call("read_file", started), &[&ended("read_file")]);
 }
 
 #[test]
@@ -76,7 +80,7 @@ fn an_interrupted_tool_ends_the_turn() {
         |interrupt: bool| json!({ "tool_name": "sh", "tool_use_id": "t", "is_interrupt": interrupt });
     let ended = r#"Main ToolFinished { id: "t", name: "sh", failed: true }"#;
     check("PostToolUseFailure", failure(false), &[ended]);
-    check("PostToolUseFailure", failure(true), &[ended, "Main Aborted { tools_to_work: false }"]);
+    check("PostToolUseFailure", failure(true), &[ended, "Main Aborted { tools_to_work: false, call: None }"]);
 }
 
 #[test]

@@ -2,12 +2,20 @@ use super::*;
 use crate::line_scanner::LineScanner;
 
 fn check(fields: &str, expected: &[&str]) {
-    let mut reader = Reader::new("s");
+    check_all(&[fields], expected);
+}
+
+fn check_all(records: &[&str], expected: &[&str]) {
+    let mut reader = Reader::new("s", None);
     let mut out = Parsed::default();
-    let line = format!("{{\"uuid\":\"u\",\"timestamp\":\"2026-11-30T08:32:25.403Z\",{fields}}}\n");
-    LineScanner::new().push(line.as_bytes(), &mut reader, &mut out);
+    for fields in records {
+        let line = format!("{{\"uuid\":\"u\",\"timestamp\":\"2026-11-30T08:32:25.403Z\",{fields}}}\n");
+        LineScanner::new().push(line.as_bytes(), &mut reader, &mut out);
+        // A restart changes nothing.
+        reader = Reader::new("s", Some(&reader.save()));
+    }
     let said: Vec<String> = out.observations.iter().map(|o| format!("{:?}", o.body)).collect();
-    assert_eq!(said, expected, "{line}");
+    assert_eq!(said, expected, "{records:?}");
 }
 
 #[test]
@@ -45,5 +53,21 @@ fn cancelled_calls_end_the_turn() {
         )
     };
     check(&result(r#"{"output":"x"}"#), &["Activity { what: Progress }"]);
-    check(&result(r#"{"error":"[Operation Cancelled] Reason: x"}"#), &["Aborted { tools_to_work: false }"]);
+    check(
+        &result(r#"{"error":"[Operation Cancelled] Reason: x"}"#),
+        &["Aborted { tools_to_work: false, call: None }"],
+    );
+}
+
+#[test]
+fn a_late_cancellation_is_not_of_the_next_turn() {
+    let prompt = r#""type":"user","provenance":"real_user","message":{"parts":[{"text":"p"}]}"#;
+    let called =
+        r#""type":"assistant","message":{"parts":[{"text":"x"},{"functionCall":{"id":"c","name":"a"}}]}"#;
+    let cancelled = r#""type":"tool_result","message":{"parts":[{"functionResponse":{"id":"c","name":"a","response":{"error":"[Operation Cancelled]"}}}]}"#;
+    let (progress, aborted) = ("Activity { what: Progress }", "Aborted { tools_to_work: false, call: None }");
+    check_all(&[prompt, called, cancelled], &[progress, aborted]);
+    check_all(&[prompt, called, prompt, cancelled], &[progress]);
+    check_all(&[prompt, called, prompt, called, cancelled], &[progress, progress]);
+    check_all(&[prompt, called, prompt, cancelled, called, cancelled], &[progress, progress, aborted]);
 }
