@@ -126,7 +126,8 @@ pub(crate) fn hash_of(id: &str) -> u64 {
     mixer.finish()
 }
 
-/// A hash that is the same in every run and on every machine of one word size. It only finds; equality decides.
+/// A hash that is the same in every run and on every machine of one word size. In the table it only finds, and equality
+/// decides; of a delivery that was applied it is all that is kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mixer(u64);
 

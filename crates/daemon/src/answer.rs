@@ -306,6 +306,9 @@ impl Dispatcher {
             (None, true) => {
                 Some("not in force: an environment variable of the daemon says otherwise".to_owned())
             }
+            (None, false) if config::find(&change.key).is_some_and(|setting| !setting.is_carried_out()) => {
+                Some("this version records what it decides by it and does not act on it".to_owned())
+            }
             (None, false) => None,
         };
         value(&KeyChange { key: change.key, before: change.before, after: change.after, note })

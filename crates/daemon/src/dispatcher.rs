@@ -153,6 +153,8 @@ pub(crate) struct Dispatcher {
     observers: u32,
     next_reconcile: Option<Instant>,
     pub(crate) unread: Unread,
+    /// Rows that can never be stored: what brought them must not be told that they were.
+    pub(crate) rows_lost: u64,
     pub(crate) exited: Exits,
     stopping: Option<String>,
     pub(crate) succeeds: bool,
@@ -191,6 +193,7 @@ impl Dispatcher {
             observers: 0,
             next_reconcile: None,
             unread: Unread::default(),
+            rows_lost: 0,
             exited: Exits::default(),
             stopping: None,
             succeeds: parts.succeeds,
@@ -310,6 +313,7 @@ impl Dispatcher {
             Err(error) => {
                 exceptions::record_error("journal.append", &error);
                 self.counters.add("journal.refused");
+                self.rows_lost += 1;
                 if error.is_end_of_writer() {
                     self.stop("the journal's writer is gone".to_owned());
                 }

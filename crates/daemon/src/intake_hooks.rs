@@ -50,9 +50,11 @@ impl Dispatcher {
         }
         self.counters.add("hook.taken");
         let delivery = DeliveryId(request.head().delivery);
-        let taken = self.take_request(&request, Way::Socket { caller: caller.pid, reply: &reply });
-        if taken.is_none() && self.is_stopping() {
-            // The journal's writer is gone: nothing is durable any more.
+        let lost_before = self.rows_lost;
+        _ = self.take_request(&request, Way::Socket { caller: caller.pid, reply: &reply });
+        if self.rows_lost > lost_before {
+            // What it brought is in no journal: the hook keeps its event.
+            self.held.remove(&delivery);
             _ = reply.try_send(HookReply::Refused(Refusal::Storage)); // it may have left
         } else {
             // Also when it brought nothing: what made it known may still be on its way to the disk.
@@ -83,9 +85,10 @@ impl Dispatcher {
             match Spool::read(&path) {
                 Ok(SpoolEvent { request, ancestry }) => {
                     self.spooled.insert(path.clone());
+                    let lost_before = self.rows_lost;
                     let taken = self.take_request(&request, Way::Spool { ancestry: &ancestry });
-                    if taken.is_none() && self.is_stopping() {
-                        return heard; // the journal's writer is gone; the files stay
+                    if self.rows_lost > lost_before {
+                        return heard; // what it brought is in no journal: the file stays
                     }
                     heard += 1;
                     self.counters.add(if taken.is_some() { "spool.taken" } else { "spool.known" });

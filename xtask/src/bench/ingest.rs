@@ -10,6 +10,8 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use watchkeeper_frame::{Head, wire};
+
 use super::{
     Goal, Row,
     daemon::{Idlers, PrivateDaemon},
@@ -112,27 +114,26 @@ fn send(socket: &Path, round: usize, index: usize) -> Result<()> {
     Ok(())
 }
 
-/// A request as the hook writes it: see the layout in crates/frame/src/wire.rs.
+/// A request as the hook writes it.
 fn frame(delivery: u128, started_ns: u64, payload: &[u8]) -> Result<Vec<u8>> {
-    const AGENT: &[u8] = b"claude";
-    const EVENT: &[u8] = b"PostToolUse";
-    let wall_ms = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?;
-    let mut bytes = Vec::with_capacity(128 + payload.len());
-    bytes.extend(b"WKHK\x01\0\x58\0\0\0\0\0");
-    bytes.extend(std::process::id().to_le_bytes());
-    bytes.extend(delivery.to_le_bytes());
-    bytes.extend(started_ns.to_le_bytes());
-    bytes.extend([0; 16]);
-    bytes.extend(wall_ms.to_le_bytes());
-    bytes.extend(250_u32.to_le_bytes());
-    bytes.extend([u8::try_from(AGENT.len())?, u8::try_from(EVENT.len())?, 0, 0]);
-    bytes.extend(0_u32.to_le_bytes());
-    bytes.extend(u32::try_from(payload.len())?.to_le_bytes());
-    bytes.extend(u64::try_from(payload.len())?.to_le_bytes());
-    bytes.extend(AGENT);
-    bytes.extend(EVENT);
-    bytes.extend(payload);
-    Ok(bytes)
+    let head = Head {
+        delivery,
+        started_boot_ns: started_ns,
+        wall_ms: i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?,
+        hook_pid: std::process::id(),
+        wait_ms: 250,
+        original_payload_bytes: u64::try_from(payload.len())?,
+        ..Head::default()
+    };
+    let mut room = vec![0; wire::PREFIX_MAX_BYTES + payload.len()];
+    let mut draft =
+        wire::draft(&mut room, head, b"claude", b"PostToolUse", []).context("no room for a frame")?;
+    draft
+        .payload_room()
+        .get_mut(..payload.len())
+        .context("no room for the payload")?
+        .copy_from_slice(payload);
+    Ok(draft.seal(payload.len()).to_vec())
 }
 
 /// The boot clock, rounded down to what `/proc/uptime` tells.

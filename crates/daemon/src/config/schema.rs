@@ -184,6 +184,18 @@ pub const SETTINGS: &[Setting] = &[
     bool_setting!(webhooks, "Send the configured webhooks."),
 ];
 
+/// What the core decides by these is recorded, and nobody carries it out yet.
+const DECIDED_ONLY: [&str; 8] = [
+    "post_stop_delay",
+    "waiting_delay",
+    "suspend",
+    "suspend_mode",
+    "ask_before_sleep",
+    "ask_timeout",
+    "sound",
+    "webhooks",
+];
+
 /// The setting of this key, exactly as spelled.
 #[must_use]
 pub fn find(key: &str) -> Option<&'static Setting> {
@@ -216,7 +228,7 @@ pub fn schema() -> ConfigSchema {
         },
         default: setting.value(&defaults),
         environment: setting.environment(),
-        doc: setting.doc.into(),
+        doc: setting.description(),
     });
     ConfigSchema { version: CONFIG_SCHEMA_VERSION, settings: settings.collect() }
 }
@@ -226,6 +238,23 @@ impl Setting {
     #[must_use]
     pub fn value(&self, settings: &Settings) -> String {
         (self.read)(settings)
+    }
+
+    /// What it means, and how far this version goes.
+    #[must_use]
+    pub fn description(&self) -> String {
+        let limit = if self.is_carried_out() {
+            ""
+        } else {
+            " This version records the decision and does not act on it."
+        };
+        format!("{}{limit}", self.doc)
+    }
+
+    /// Whether this version acts on it.
+    #[must_use]
+    pub fn is_carried_out(&self) -> bool {
+        !DECIDED_ONLY.contains(&self.key)
     }
 
     /// The environment variable that overrides the file.
