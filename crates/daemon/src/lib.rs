@@ -92,12 +92,15 @@ impl RunError {
 /// # Errors
 /// When it cannot come up; another daemon of the same instance is one reason.
 pub fn run(place: Place, private: bool, mut origin: Origin) -> Result<(), RunError> {
-    let mut handed = origin.adopt();
+    let (mut handed, refused) = origin.adopt();
     let lock = handed.take_companion();
-    let custody = Custody::of(handed);
     boot::prepare(&place)?;
     exceptions::install(&place.state);
     let _log = logging::start(&place.state).map_err(RunError::Log)?;
+    if let Some(refused) = refused {
+        exceptions::record_error("hand-over", &refused);
+    }
+    let custody = Custody::of(handed);
     let outcome = live(&place, private, &mut origin, lock, custody);
     if let Err(error) = &outcome
         && !error.is_already_running()

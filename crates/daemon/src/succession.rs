@@ -14,7 +14,7 @@ use watchkeeper_api::{
     ErrorCode, Failure,
     method::{RestartParams, Restarting},
 };
-use watchkeeper_os::power::inhibit::{HANDS_OVER, HandOver, Held};
+use watchkeeper_os::power::inhibit::{HANDS_OVER, HandOver, HandOverError, Held};
 
 use crate::dispatcher::Dispatcher;
 
@@ -54,13 +54,14 @@ pub(crate) struct Successor {
 }
 
 impl Origin {
-    /// What a predecessor left open for us. A description that cannot be believed is none.
-    pub(crate) fn adopt(&mut self) -> HandOver {
+    /// What a predecessor left open for us. A description that cannot be believed is none: why, is the caller's to record
+    /// when there is a place for it.
+    pub(crate) fn adopt(&mut self) -> (HandOver, Option<HandOverError>) {
         let text = self.handed.take().unwrap_or_default();
-        HandOver::from_text(&text).unwrap_or_else(|error| {
-            crate::exceptions::record_error("hand-over", &error);
-            HandOver::default()
-        })
+        match HandOver::from_text(&text) {
+            Ok(handed) => (handed, None),
+            Err(error) => (HandOver::default(), Some(error)),
+        }
     }
 
     /// Becomes the successor. Returns only when that fails, with what was to be handed over.
@@ -195,7 +196,8 @@ mod tests {
     fn a_description_that_cannot_be_believed_is_none() {
         for text in ["idle", "idle:1:99999", "idle:1:0", "\u{0}"] {
             let mut origin = Origin { handed: Some(text.to_owned()), ..Origin::default() };
-            assert!(origin.adopt().is_empty(), "{text:?}");
+            let (handed, refused) = origin.adopt();
+            assert!(handed.is_empty() && refused.is_some(), "{text:?}");
         }
     }
 }

@@ -156,3 +156,21 @@ fn a_successor_that_dies_takes_the_hold_with_it() {
     let took = wait_held(daemon.pid(), &[]);
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
+
+/// What a predecessor of another version describes may make no sense: the successor says so, closes what it can and goes on.
+#[test]
+fn a_hand_over_that_makes_no_sense_is_refused_and_written_down() {
+    let _rig = Rig::take();
+    let daemon = at_work();
+    let from_us = inheritable(&daemon);
+    let mangled = daemon.script(
+        r#"n=$#; while [ "$n" -gt 0 ]; do a=$1; shift; n=$((n-1))
+        case $a in *:*:*) a="levitate:1:$(echo "$a" | sed 's/.*://'),$a";; esac; set -- "$@" "$a"; done"#,
+    );
+    daemon.restart(Some(&mangled)).wait();
+    let log = std::fs::read_to_string(daemon.place().state.join("exceptions.log")).unwrap();
+    assert!(log.contains("task hand-over failed"), "{log}");
+    wait_held(daemon.pid(), &BOTH);
+    assert_eq!(inheritable(&daemon), from_us, "a child would get a lock");
+    daemon.stop();
+}

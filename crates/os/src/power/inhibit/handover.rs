@@ -4,6 +4,7 @@
 //! in between. The successor takes locks of its own before it drops the handed ones ([`super::Keeper::with_handed`]).
 
 use std::{
+    collections::BTreeSet,
     fmt::Write,
     fs::File,
     io,
@@ -141,26 +142,38 @@ impl HandOver {
     /// # Errors
     /// When the text is malformed or a descriptor is not an open pipe; everything described is closed then.
     pub fn from_text(text: &str) -> Result<Self, HandOverError> {
-        let (mut parts, mut companion) = (Vec::new(), None);
+        let (mut handed, mut error) = (Self::default(), None);
+        let mut taken = BTreeSet::new();
+        // To the end also after an error: what is described was left open, and nobody else would close it.
         for entry in text.split(',').filter(|entry| !entry.is_empty()) {
-            let (kind, pid, raw) = parse(entry).ok_or(HandOverError::Malformed)?;
-            let Some(kind) = kind else {
-                let fd =
-                    super::sys_linux::take_inherited(raw).map_err(|_| HandOverError::NotALock { raw })?;
-                let is_file =
-                    fstat(&fd).is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::RegularFile);
-                if !is_file || companion.replace(File::from(fd)).is_some() {
-                    return Err(HandOverError::NotALock { raw });
-                }
-                continue;
-            };
-            if parts.len() == MAX_HANDED_OVER {
-                return Err(HandOverError::Malformed);
+            if let Err(wrong) = handed.take_described(entry, &mut taken) {
+                error.get_or_insert(wrong);
             }
-            let fd = super::sys_linux::take_inherited(raw).map_err(|_| HandOverError::NotALock { raw })?;
-            parts.push((kind, fd, pid));
         }
-        Ok(Self { companion, ..Self::from_parts(parts)? })
+        error.map_or(Ok(handed), Err)
+    }
+
+    /// Takes what one entry describes, or closes it.
+    fn take_described(&mut self, entry: &str, taken: &mut BTreeSet<RawFd>) -> Result<(), HandOverError> {
+        let (_, raw) = entry.rsplit_once(':').ok_or(HandOverError::Malformed)?;
+        let raw = raw.parse().map_err(|_| HandOverError::Malformed)?;
+        // One descriptor has one owner.
+        if !taken.insert(raw) {
+            return Err(HandOverError::Malformed);
+        }
+        let fd = super::sys_linux::take_inherited(raw).map_err(|_| HandOverError::NotALock { raw })?;
+        let (kind, pid, _) = parse(entry).ok_or(HandOverError::Malformed)?;
+        let is = |expected| fstat(&fd).is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == expected);
+        match kind {
+            Some(_) if !is(FileType::Fifo) => return Err(HandOverError::NotALock { raw }),
+            Some(_) if self.parts.len() == MAX_HANDED_OVER => return Err(HandOverError::Malformed),
+            Some(kind) => self.parts.push((kind, fd, pid)),
+            None if !is(FileType::RegularFile) || self.companion.is_some() => {
+                return Err(HandOverError::NotALock { raw });
+            }
+            None => self.companion = Some(File::from(fd)),
+        }
+        Ok(())
     }
 
     /// Whether no lock is handed over.
@@ -240,5 +253,34 @@ mod tests {
         assert!(HandOver::from_text("idle:1").is_err());
         assert!(HandOver::from_text("file:0:1000000").is_err());
         assert!(HandOver::from_text("").is_ok_and(|handed| handed.into_held().is_empty()));
+    }
+
+    /// A pipe's end as a predecessor leaves it open, and the end at which its closing is seen.
+    fn left_open() -> (RawFd, std::io::PipeReader) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        (std::os::fd::IntoRawFd::into_raw_fd(writer), reader)
+    }
+
+    #[test]
+    fn what_a_refused_description_names_is_closed() {
+        use std::io::Read as _;
+        let ends: Vec<(RawFd, std::io::PipeReader)> = (0..6).map(|_| left_open()).collect();
+        let raw: Vec<RawFd> = ends.iter().map(|end| end.0).collect();
+        let refused = HandOver::from_text(&format!(
+            "idle:1:{},shutdown:1:{},idle,idle:1:{},file:0:{},idle:x:{},handle-lid-switch:1:{}",
+            raw[0], raw[1], raw[2], raw[3], raw[4], raw[5]
+        ));
+        assert!(matches!(refused, Err(HandOverError::Malformed)), "the first that is wrong: {refused:?}");
+        for (raw, mut seen) in ends {
+            assert_eq!(seen.read(&mut [0]).unwrap(), 0, "{raw} is closed");
+        }
+        let (raw, mut seen) = left_open();
+        assert!(HandOver::from_text(&format!("idle:1:{raw},sleep:1:{raw}")).is_err(), "one lock, two owners");
+        assert_eq!(seen.read(&mut [0]).unwrap(), 0);
+        let (raw, mut seen) = left_open();
+        let handed = HandOver::from_text(&format!("idle:1:{raw}")).unwrap();
+        assert_eq!(handed.parts.len(), 1);
+        drop(handed);
+        assert_eq!(seen.read(&mut [0]).unwrap(), 0);
     }
 }
