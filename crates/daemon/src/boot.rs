@@ -67,15 +67,15 @@ pub(crate) enum End {
     Succeeded(Successor, HandOver),
 }
 
-/// Brings the daemon up, runs it, takes it down. The caller holds the instance lock from first to last. `custody` has what
-/// a predecessor handed over.
+/// Brings the daemon up, runs it, takes it down. The instance lock is held from first to last and then given back. `custody`
+/// has what a predecessor handed over.
 pub(crate) async fn run(
     place: Place,
     private: bool,
     origin: &Origin,
     custody: Custody,
-    _lock: &InstanceLock,
-) -> Result<End, RunError> {
+    lock: InstanceLock,
+) -> Result<(End, InstanceLock), RunError> {
     let limit = open_files::raise();
     tracing::info!(before = ?limit.before, after = ?limit.after, "open files");
     let opened = Store::open(&place.state)?;
@@ -127,6 +127,7 @@ pub(crate) async fn run(
         configuration,
         events: events.clone(),
         succeeds: origin.successor_program.is_some(),
+        lock,
     });
     if origin.failed_restarts > 0 {
         dispatcher.counters.add_many("restart.failed", origin.failed_restarts);
@@ -175,7 +176,7 @@ async fn shut_down(
     mut dispatcher: Dispatcher,
     sources: Sources,
     leaving: oneshot::Receiver<HandOver>,
-) -> End {
+) -> (End, InstanceLock) {
     let Sources { mut queue, hook_door, api_door, mut tasks, mut signals, .. } = sources;
     let successor = dispatcher.successor.take();
     hook_door.close();
@@ -183,7 +184,7 @@ async fn shut_down(
     // From here on senders are refused; what waits is read away below, so that nobody is left waiting for room.
     queue.close();
     // With it the wishes end, and the locks are given away; with nobody to take them they are let go at once.
-    let journal = dispatcher.into_journal();
+    let (journal, lock) = dispatcher.into_journal();
     let followed_by = match successor {
         Some(successor) => Some((successor, taken_along(leaving, &mut queue).await)),
         None => {
@@ -205,15 +206,16 @@ async fn shut_down(
     journal.put_fact(CLEAN, b"1".to_vec());
     // Blocks, bounded; nothing else is to be done any more.
     journal.close(CLOSE_WITHIN);
-    let Some((successor, handed)) = followed_by else { return End::Stopped };
-    tokio::select! {
+    let Some((successor, handed)) = followed_by else { return (End::Stopped, lock) };
+    let end = tokio::select! {
         biased;
         signal = signals.next() => {
             tracing::info!(?signal, "told to stop while restarting");
             End::Stopped
         }
         () = std::future::ready(()) => End::Succeeded(successor, handed),
-    }
+    };
+    (end, lock)
 }
 
 /// What the keeper of the locks gives away. It is waited for before any task is aborted: its end would be the locks' end.

@@ -28,12 +28,13 @@ use crate::{
     api_connection,
     config_watch::Configuration,
     counters::Counters,
-    door::{Caller, DoorError, Listener, Stream},
+    door::{Caller, DoorError, Stream},
     event::{Answer, Event, HookReply, Pulse},
     exceptions,
     exits::Exits,
     follow::Follower,
     hook_connection,
+    instance::InstanceLock,
     journal::{EventReader, Handled, Journal, SNAPSHOT_EVERY_ROWS},
     keep_awake::Wish,
     sources::{Alarms, Sources},
@@ -120,6 +121,7 @@ pub(crate) struct Parts {
     pub(crate) events: mpsc::Sender<Event>,
     /// The process can become another one that takes over.
     pub(crate) succeeds: bool,
+    pub(crate) lock: InstanceLock,
 }
 
 pub(crate) struct Dispatcher {
@@ -160,6 +162,10 @@ pub(crate) struct Dispatcher {
     pub(crate) succeeds: bool,
     /// Who follows this daemon, when that is why it stops.
     pub(crate) successor: Option<Successor>,
+    /// The lock lies in a file that has lost its name, and another process holds the new one's.
+    pub(crate) lock_is_lost: bool,
+    /// Given up last.
+    pub(crate) lock: InstanceLock,
 }
 
 impl Dispatcher {
@@ -198,6 +204,8 @@ impl Dispatcher {
             stopping: None,
             succeeds: parts.succeeds,
             successor: None,
+            lock_is_lost: false,
+            lock: parts.lock,
         }
     }
 
@@ -213,7 +221,7 @@ impl Dispatcher {
         }
     }
 
-    fn handle(&mut self, event: Event, sources: &mut Sources) {
+    pub(crate) fn handle(&mut self, event: Event, sources: &mut Sources) {
         match event {
             Event::HookKnocked(knock) => self.hook_knocked(knock, &mut sources.tasks),
             Event::ApiKnocked(knock) => self.api_knocked(knock, &mut sources.tasks),
@@ -440,7 +448,7 @@ impl Dispatcher {
             *known = pulse;
             changed
         });
-        let is_needed = self.core.is_any_active() || self.follower.is_blind();
+        let is_needed = self.core.is_any_active() || self.follower.is_blind() || self.lock_is_lost;
         match (is_needed, self.next_reconcile) {
             (true, None) => self.next_reconcile = Some(Instant::now() + RECONCILE_EVERY),
             (false, Some(_)) => self.next_reconcile = None,
@@ -504,7 +512,7 @@ impl Dispatcher {
     fn look_at_files(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
         let all = paths.is_empty();
         if all || paths.iter().any(|p| p.starts_with(&self.place.run) || self.place.run.starts_with(p)) {
-            self.mend_doors(sources);
+            self.mend_run_folder(sources);
         }
         if all || paths.iter().any(|p| self.place.config.starts_with(p) || p.starts_with(&self.place.config))
         {
@@ -519,35 +527,6 @@ impl Dispatcher {
         }
         for key in self.follower.sessions_at(paths) {
             self.look_at(&key);
-        }
-    }
-
-    /// Somebody removed or replaced a socket: listen there again.
-    fn mend_doors(&mut self, sources: &mut Sources) {
-        for (door, path) in [
-            (&mut sources.hook_door, crate::boot::hook_path(&self.place)),
-            (&mut sources.api_door, crate::boot::api_path(&self.place)),
-        ] {
-            if door.is_ours() {
-                continue;
-            }
-            self.counters.add("door.stolen");
-            // The whole folder may have been cleaned away (a logout removes the user's runtime folder).
-            // A private instance goes with its folder instead.
-            if !self.private && self.place.state.is_dir() {
-                if let Err(error) = crate::boot::prepare(&self.place) {
-                    exceptions::record_error("door", &error);
-                    continue;
-                }
-                self.follower.keep_watching(&self.place.run);
-            }
-            match Listener::bind(&path) {
-                Ok(fresh) => {
-                    tracing::warn!(path = %path.display(), "the socket had been taken away; listening there again");
-                    std::mem::replace(door, fresh).close();
-                }
-                Err(error) => exceptions::record_error("door", &error),
-            }
         }
     }
 
@@ -587,6 +566,7 @@ impl Dispatcher {
             return;
         }
         self.next_reconcile = None;
+        self.mend_run_folder(sources);
         if self.follower.is_blind() {
             self.follower.retry();
             return self.look_at_files(&BTreeSet::new(), sources);
@@ -638,7 +618,7 @@ impl Dispatcher {
     }
 
     /// The end: hooks that wait are released, the hold is let go with the wish, the state is written down.
-    pub(crate) fn into_journal(mut self) -> Journal {
+    pub(crate) fn into_journal(mut self) -> (Journal, InstanceLock) {
         for pending in std::mem::take(&mut self.pending) {
             for ack in pending.acks {
                 if let Ack::Hook { delivery, reply } = ack {
@@ -656,7 +636,7 @@ impl Dispatcher {
             self.journal.delete_cursors(&key);
         }
         self.journal.save_snapshot(&self.core);
-        self.journal
+        (self.journal, self.lock)
     }
 
     /// After a panic in the core: its state is what the journal says and what is on its way there, without the input that
@@ -674,6 +654,16 @@ impl Dispatcher {
                 tracing::error!("the state could not be rebuilt");
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Dispatcher {
+    /// The slow look is due.
+    pub(crate) fn look_soon(&mut self) {
+        self.announce();
+        assert!(self.next_reconcile.is_some(), "nobody would look");
+        self.next_reconcile = Some(Instant::now());
     }
 }
 

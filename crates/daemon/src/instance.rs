@@ -13,6 +13,9 @@ const TEARDOWN_WAIT: Duration = crate::boot::TEARDOWN_MAX;
 /// How often the lock is tried again meanwhile; the kernel offers no timed wait for it.
 const RETRY_EVERY: Duration = Duration::from_millis(50);
 
+/// The file of the lock, in the runtime folder.
+const LOCK: &str = "daemon.lock";
+
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error("another daemon holds {path}")]
@@ -25,6 +28,7 @@ pub enum LockError {
 #[derive(Debug)]
 pub(crate) struct InstanceLock {
     file: File,
+    path: PathBuf,
 }
 
 impl InstanceLock {
@@ -34,10 +38,10 @@ impl InstanceLock {
     /// # Errors
     /// `Held` when another daemon keeps it for longer than its teardown may take, or is next.
     pub(crate) fn take(run: &Path) -> Result<Self, LockError> {
-        let path = run.join("daemon.lock");
+        let path = run.join(LOCK);
         let file = open(&path)?;
         if try_lock(&file, &path)? {
-            return Ok(Self { file });
+            return Ok(Self { file, path });
         }
         let next_path = run.join("daemon.next.lock");
         let next = open(&next_path)?;
@@ -49,18 +53,33 @@ impl InstanceLock {
             std::thread::sleep(RETRY_EVERY);
             waited += RETRY_EVERY;
             if try_lock(&file, &path)? {
-                return Ok(Self { file });
+                return Ok(Self { file, path });
             }
         }
         Err(LockError::Held { path })
     }
 
+    /// Takes the lock of the instance whose runtime folder is `run`, or says at once that another one holds it.
+    ///
+    /// # Errors
+    /// `Held` when another process holds it.
+    pub(crate) fn take_now(run: &Path) -> Result<Self, LockError> {
+        let path = run.join(LOCK);
+        let file = open(&path)?;
+        if try_lock(&file, &path)? { Ok(Self { file, path }) } else { Err(LockError::Held { path }) }
+    }
+
+    /// Whether others who want the lock find this one: somebody may have removed its file.
+    #[must_use]
+    pub(crate) fn is_in_place(&self) -> bool {
+        is_at(&self.file, &self.path)
+    }
+
     /// The lock that a former life of this process held, still locked; `None` when it is not that, or another file has its
     /// place by now.
     pub(crate) fn adopt(run: &Path, file: File) -> Option<Self> {
-        let path = run.join("daemon.lock");
-        let in_place = open(&path).ok()?;
-        (is_same_file(&file, &in_place) && try_lock(&file, &path).ok()?).then_some(Self { file })
+        let path = run.join(LOCK);
+        (is_at(&file, &path) && try_lock(&file, &path).ok()?).then_some(Self { file, path })
     }
 
     pub(crate) fn into_file(self) -> File {
@@ -69,16 +88,16 @@ impl InstanceLock {
 }
 
 #[cfg(unix)]
-fn is_same_file(one: &File, other: &File) -> bool {
+fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
-    let of = |file: &File| file.metadata().map(|m| (m.dev(), m.ino())).ok();
-    of(one).is_some_and(|one| of(other) == Some(one))
+    let of = |metadata: io::Result<std::fs::Metadata>| metadata.map(|m| (m.dev(), m.ino())).ok();
+    of(file.metadata()).is_some_and(|file| of(std::fs::metadata(path)) == Some(file))
 }
 
-/// Here a file that comes along never left its process.
+/// Here a file that comes along never left its process, and nobody replaces one that is open.
 #[cfg(not(unix))]
-const fn is_same_file(_one: &File, _other: &File) -> bool {
-    true
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 fn open(path: &Path) -> Result<File, LockError> {

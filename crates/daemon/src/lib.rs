@@ -29,6 +29,7 @@ mod ready;
 mod resolve;
 #[cfg(test)]
 mod rig;
+mod run_folder;
 mod signals;
 mod sources;
 mod succession;
@@ -43,6 +44,7 @@ use std::{fs::File, io, path::PathBuf, time::Duration};
 use boot::End;
 use instance::InstanceLock;
 use succession::Custody;
+use watchkeeper_store::OpenError;
 
 pub use succession::{HANDED_OPTION, NOTIFY_OPTION, Origin};
 pub use watchkeeper_frame::Place;
@@ -60,7 +62,7 @@ pub enum RunError {
     #[error("another daemon serves this instance")]
     Instance(#[from] instance::LockError),
     #[error("cannot open the journal")]
-    Open(#[from] watchkeeper_store::OpenError),
+    Open(#[from] OpenError),
     #[error("cannot read the journal")]
     Read(#[from] watchkeeper_store::ReadError),
     #[error("the journal cannot be replayed")]
@@ -81,7 +83,27 @@ impl RunError {
     /// Whether another daemon of the same instance is up already: harmless for whoever only wanted one.
     #[must_use]
     pub fn is_already_running(&self) -> bool {
-        matches!(self, Self::Instance(instance::LockError::Held { .. }))
+        match self {
+            Self::Instance(error) => matches!(error, instance::LockError::Held { .. }),
+            // Its lock may lie in a runtime folder that was cleaned away. A former life of this process is nobody else.
+            Self::Open(OpenError::Locked { holder, .. }) => *holder != Some(std::process::id()),
+            Self::Open(
+                OpenError::Newer { .. }
+                | OpenError::Foreign { .. }
+                | OpenError::TooManyDamaged { .. }
+                | OpenError::File { .. }
+                | OpenError::Database { .. },
+            )
+            | Self::Folder { .. }
+            | Self::Place(_)
+            | Self::Read(_)
+            | Self::Journal
+            | Self::Exits(_)
+            | Self::Door(_)
+            | Self::Signals(_)
+            | Self::Runtime(_)
+            | Self::Log(_) => false,
+        }
     }
 }
 
@@ -126,7 +148,8 @@ fn live(
     loop {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RunError::Runtime)?;
-        match runtime.block_on(boot::run(place.clone(), private, origin, custody, &lock))? {
+        let (end, held) = runtime.block_on(boot::run(place.clone(), private, origin, custody, lock))?;
+        match end {
             End::Stopped => {
                 runtime.shutdown_timeout(READS_WITHIN);
                 return Ok(());
@@ -135,7 +158,7 @@ fn live(
                 // A page that is just being read keeps nobody waiting.
                 runtime.shutdown_background();
                 // The lock goes along: between two lives nobody else may take the instance.
-                let mut back = origin.give_way(successor, handed.with_companion(lock.into_file()));
+                let mut back = origin.give_way(successor, handed.with_companion(held.into_file()));
                 lock = match back.take_companion().and_then(|file| InstanceLock::adopt(&place.run, file)) {
                     Some(lock) => lock,
                     None => InstanceLock::take(&place.run)?,

@@ -19,6 +19,7 @@ use crate::{
     event::{EVENT_QUEUE, Event},
     file_notices::FileNotices,
     follow::Follower,
+    instance::InstanceLock,
     journal::{EventReader, Journal},
     keep_awake::Wish,
     signals::StopSignals,
@@ -46,6 +47,7 @@ impl Life {
     pub(crate) fn begin(home: &Path, notices: FileNotices) -> Self {
         let place = Place::of_home(home);
         boot::prepare(&place).unwrap();
+        let lock = InstanceLock::take_now(&place.run).unwrap();
         let store = Store::open(&place.state).unwrap().store;
         let reader = EventReader::new(store.reader().unwrap());
         let (events, queue) = mpsc::channel(EVENT_QUEUE);
@@ -82,6 +84,7 @@ impl Life {
             configuration,
             events: events.clone(),
             succeeds: false,
+            lock,
         });
         Self { dispatcher, sources, events, _wishes: wishes }
     }

@@ -45,8 +45,7 @@ async fn while_blind_everything_is_looked_at() {
     let (key, transcript) = (SessionKey::new(AgentKind::Claude, "s"), projects.join("s.jsonl"));
     std::fs::write(&transcript, "").unwrap();
     dispatcher.follow_transcript(&key, &transcript);
-    dispatcher.announce();
-    assert!(dispatcher.follower.is_blind() && dispatcher.next_reconcile.is_some());
+    assert!(dispatcher.follower.is_blind());
 
     std::fs::write(&transcript, format!("{INTERRUPT}\n")).unwrap();
     std::fs::write(registry.join("1.json"), r#"{"pid":1,"sessionId":"s","procStart":"1","status":"busy"}"#)
@@ -54,7 +53,7 @@ async fn while_blind_everything_is_looked_at() {
     std::fs::remove_file(crate::boot::hook_path(&dispatcher.place)).unwrap();
     let config = dispatcher.place.config.join("config.toml");
     std::fs::write(&config, "keep_awake = \"off\"\n").unwrap();
-    dispatcher.next_reconcile = Some(Instant::now());
+    dispatcher.look_soon();
     dispatcher.handle(Event::ReconcileDue, &mut sources);
 
     let read = dispatcher.follower.cursor(&key).map(|cursor| cursor.offset);

@@ -1,0 +1,137 @@
+//! What lies in the runtime folder and makes the daemon the one of its instance: its two doors and its lock. Somebody may
+//! take them away (a logout removes the user's runtime folder) while the daemon lives on.
+
+use crate::{
+    boot,
+    dispatcher::Dispatcher,
+    door::Listener,
+    exceptions,
+    instance::{InstanceLock, LockError},
+    sources::Sources,
+};
+
+impl Dispatcher {
+    /// Puts back what was removed or replaced.
+    pub(crate) fn mend_run_folder(&mut self, sources: &mut Sources) {
+        self.lock_is_lost = !self.lock.is_in_place();
+        if !self.lock_is_lost && sources.hook_door.is_ours() && sources.api_door.is_ours() {
+            return;
+        }
+        // A private instance goes with its folder instead.
+        if !self.private && self.place.state.is_dir() {
+            if let Err(error) = boot::prepare(&self.place) {
+                exceptions::record_error("run folder", &error);
+                return;
+            }
+            self.follower.keep_watching(&self.place.run);
+        }
+        // The lock first: who listens here is who holds it.
+        self.mend_lock();
+        self.mend_doors(sources);
+    }
+
+    /// A lock on a file without a name keeps nobody out. Whoever took the new file's before us finds our journal in use and
+    /// leaves again, so that we are next.
+    fn mend_lock(&mut self) {
+        // Without a folder there is nobody to keep out.
+        self.lock_is_lost = !self.lock.is_in_place() && self.place.run.is_dir();
+        if !self.lock_is_lost {
+            return;
+        }
+        match InstanceLock::take_now(&self.place.run) {
+            Ok(lock) => {
+                self.counters.add("lock.renewed");
+                tracing::warn!("the instance's lock had been taken away; it is held again");
+                self.lock = lock;
+                self.lock_is_lost = false;
+            }
+            Err(LockError::Held { path }) => {
+                tracing::warn!(path = %path.display(), "another process holds the instance's new lock; tried again soon");
+            }
+            Err(error @ LockError::Open { .. }) => exceptions::record_error("lock", &error),
+        }
+    }
+
+    fn mend_doors(&mut self, sources: &mut Sources) {
+        for (door, path) in [
+            (&mut sources.hook_door, boot::hook_path(&self.place)),
+            (&mut sources.api_door, boot::api_path(&self.place)),
+        ] {
+            if door.is_ours() {
+                continue;
+            }
+            self.counters.add("door.stolen");
+            match Listener::bind(&path) {
+                Ok(fresh) => {
+                    tracing::warn!(path = %path.display(), "the socket had been taken away; listening there again");
+                    std::mem::replace(door, fresh).close();
+                }
+                Err(error) => exceptions::record_error("door", &error),
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs::File, path::PathBuf};
+
+    use super::*;
+    use crate::{event::Event, file_notices::FileNotices, rig::Life};
+
+    fn is_locked(path: &PathBuf) -> bool {
+        matches!(File::open(path).unwrap().try_lock(), Err(std::fs::TryLockError::WouldBlock))
+    }
+
+    /// A life whose runtime folder was removed, and where its lock lies.
+    fn cleaned(home: &std::path::Path) -> (Life, PathBuf) {
+        let life = Life::begin(home, FileNotices::new(|_| {}));
+        let lock = life.dispatcher.place.daemon_lock();
+        assert!(is_locked(&lock));
+        std::fs::remove_dir_all(&life.dispatcher.place.run).unwrap();
+        (life, lock)
+    }
+
+    #[tokio::test]
+    async fn a_cleaned_folder_is_put_back_with_its_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let (Life { mut dispatcher, mut sources, .. }, lock) = cleaned(home.path());
+        dispatcher.handle(Event::FilesTouched(BTreeSet::new()), &mut sources);
+        assert!(sources.hook_door.is_ours() && sources.api_door.is_ours());
+        assert!(is_locked(&lock), "nobody else becomes the daemon");
+        dispatcher.handle(Event::FilesTouched(BTreeSet::new()), &mut sources);
+        assert_eq!(dispatcher.counters.get("lock.renewed"), 1, "once");
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_another_took_meanwhile_is_tried_again() {
+        let home = tempfile::tempdir().unwrap();
+        let (Life { mut dispatcher, mut sources, .. }, _) = cleaned(home.path());
+        boot::prepare(&dispatcher.place).unwrap();
+        let other = InstanceLock::take_now(&dispatcher.place.run).unwrap();
+        dispatcher.handle(Event::FilesTouched(BTreeSet::new()), &mut sources);
+        assert!(!dispatcher.lock.is_in_place());
+        let refused = watchkeeper_store::Store::open(&dispatcher.place.state);
+        assert!(
+            matches!(refused, Err(watchkeeper_store::OpenError::Locked { .. })),
+            "so the other leaves again"
+        );
+        assert!(sources.hook_door.is_ours(), "it serves all the while");
+        drop(other);
+        dispatcher.look_soon();
+        dispatcher.handle(Event::ReconcileDue, &mut sources);
+        assert!(dispatcher.lock.is_in_place());
+    }
+
+    #[test]
+    fn a_journal_in_use_means_that_a_daemon_runs_unless_it_is_a_former_life() {
+        let locked = |holder| {
+            let path = PathBuf::from("journal.db");
+            crate::RunError::from(watchkeeper_store::OpenError::Locked { path, holder }).is_already_running()
+        };
+        let own = std::process::id();
+        assert!(locked(None) && locked(Some(own + 1)));
+        assert!(!locked(Some(own)));
+    }
+}
