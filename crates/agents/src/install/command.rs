@@ -56,6 +56,8 @@ pub struct Wiring {
     /// Absolute path of `watchkeeper-hook`.
     pub program: String,
     pub instance: Instance,
+    /// The instance's state folder, which nobody else may look into.
+    pub state: String,
     pub timeouts: Timeouts,
     /// The shell of agents that let the hook choose (Copilot); the others run a POSIX one everywhere.
     pub shell: Shell,
@@ -219,7 +221,8 @@ mod tests {
     use super::*;
 
     fn wiring(program: &str, instance: Instance) -> Wiring {
-        Wiring { program: program.to_owned(), instance, timeouts: Timeouts::default(), shell: Shell::Posix }
+        let (program, state) = (program.to_owned(), "/state".to_owned());
+        Wiring { program, instance, state, timeouts: Timeouts::default(), shell: Shell::Posix }
     }
 
     #[test]

@@ -84,6 +84,7 @@ mod tests {
         Wiring {
             program: "/w".to_owned(),
             instance: Instance::Default,
+            state: "/state".to_owned(),
             timeouts: Timeouts::default(),
             shell: Shell::Posix,
         }

@@ -159,6 +159,7 @@ mod tests {
         Wiring {
             program: "/w/watchkeeper-hook".to_owned(),
             instance: crate::install::Instance::Default,
+            state: "/state".to_owned(),
             timeouts: Timeouts::default(),
             shell: crate::install::Shell::Posix,
         }

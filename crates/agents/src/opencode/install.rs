@@ -6,6 +6,8 @@ use crate::install::{Home, Installer, OwnFile, Wiring};
 
 /// What stands for the hook's command line in the plugin's text.
 const COMMAND: &str = "[\"watchkeeper-hook\", \"opencode\"]";
+/// What stands for the folder in which it hands payloads over.
+const FOLDER: &str = "const FOLDER = \".\";";
 
 static PLUGIN: OwnFile = OwnFile {
     path: "plugin/watchkeeper.js",
@@ -16,7 +18,8 @@ static PLUGIN: OwnFile = OwnFile {
 
 fn plugin(wiring: &Wiring) -> String {
     let words = serde_json::Value::from(wiring.words(AgentKind::OpenCode)).to_string();
-    include_str!("plugin.js").replacen(COMMAND, &words, 1)
+    let folder = format!("const FOLDER = {};", serde_json::Value::from(wiring.state.as_str()));
+    include_str!("plugin.js").replacen(COMMAND, &words, 1).replacen(FOLDER, &folder, 1)
 }
 
 /// OpenCode's installer.
@@ -35,10 +38,11 @@ mod tests {
     use crate::install::{Instance, Shell, Timeouts};
 
     #[test]
-    fn the_command_line_is_the_plugins() {
+    fn the_command_line_and_the_folder_are_the_plugins() {
         let wiring = Wiring {
             program: "/opt/\"w\\k/watchkeeper-hook".to_owned(),
             instance: Instance::Home("/h `x`".to_owned()),
+            state: "/s \"t\"".to_owned(),
             timeouts: Timeouts::default(),
             shell: Shell::Posix,
         };
@@ -46,6 +50,7 @@ mod tests {
         let line = text.lines().find_map(|line| line.strip_prefix("const COMMAND = ")).unwrap();
         let words: Vec<String> = serde_json::from_str(line.trim_end_matches(';')).unwrap();
         assert_eq!(words, ["/opt/\"w\\k/watchkeeper-hook", "--home", "/h `x`", "opencode"]);
-        assert!(text.starts_with(PLUGIN.mark) && !text.contains(COMMAND));
+        assert!(text.contains("\nconst FOLDER = \"/s \\\"t\\\"\";\n"), "{text}");
+        assert!(text.starts_with(PLUGIN.mark) && !text.contains(COMMAND) && !text.contains(FOLDER));
     }
 }

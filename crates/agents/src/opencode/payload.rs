@@ -20,7 +20,7 @@ use crate::{
     adapter::Parsed,
     function_parts::words,
     json,
-    observe::{Context, id, label, malformed, path, turn, unknown},
+    observe::{Context, id, label, malformed, path, unknown},
 };
 
 /// The tool by which OpenCode asks its person; the dialog's own event follows.
@@ -30,7 +30,7 @@ const QUESTION_TOOL: &str = "question";
 const PLACEHOLDER_TITLES: [&str; 2] = ["New session - ", "Child session - "];
 
 /// Events that say nothing about a turn, a wait or work; for whole families the beginning of their names.
-const QUIET: [&str; 32] = [
+const QUIET: [&str; 31] = [
     "init",
     "dispose",
     "process.exit",
@@ -41,7 +41,6 @@ const QUIET: [&str; 32] = [
     "shell.env",
     "message.",
     "session.diff",
-    "session.next.",
     "experimental.",
     "todo.",
     "file.",
@@ -140,29 +139,16 @@ fn about_session(event: &str, session: &str, info: &Value, mut context: Context,
     context.push(out, body);
 }
 
-fn read_event(
-    event: &str,
-    session: &str,
-    said: &Value,
-    value: &Value,
-    mut context: Context,
-    out: &mut Parsed,
-) {
+fn read_event(event: &str, session: &str, said: &Value, value: &Value, context: Context, out: &mut Parsed) {
     match event {
         "chat.message" => prompt(value.get("output").unwrap_or(&Value::Null), context, out),
-        "session.next.prompted" => {
-            context.turn = turn(said, "messageID");
-            let text = said.get("prompt").and_then(|prompt| json::text(prompt, "text")).unwrap_or_default();
-            let prompt = Prompt { text: text.to_owned(), origin: PromptOrigin::Person };
-            context.push(out, SignalBody::Started { prompt: Some(prompt) });
-        }
-        "session.status" => status(session, said, &context, out),
+        "session.status" => status(session, said, can_answer(value), &context, out),
         "session.idle" => {
             // Whether it is a subagent is not said here; for a session itself the id is no work's.
             context.push(out, finished(session, WorkEnd::Completed));
             context.push(out, SignalBody::IdleNoticed);
         }
-        "session.execution.succeeded" => stopped(session, &context, out),
+        "session.execution.succeeded" => stopped(session, can_answer(value), &context, out),
         "session.error" => {
             let error = said.get("error").unwrap_or(&Value::Null);
             let body = match json::text(error, "name") {
@@ -185,17 +171,14 @@ fn read_event(
             context.push(out, finished(session, WorkEnd::Killed));
             context.push(out, SignalBody::Aborted { tools_to_work: false, call: None });
         }
-        "experimental.session.compacting" | "session.next.compaction.started" => {
+        "experimental.session.compacting" => {
             context.push(out, SignalBody::Activity { what: Activity::CompactionStarted });
         }
-        "session.compacted" | "session.next.compaction.ended" => {
+        "session.compacted" => {
             context.push(out, SignalBody::Activity { what: Activity::CompactionFinished });
         }
-        "session.next.step.started" => {
-            context.push(out, SignalBody::Activity { what: Activity::ModelOutput });
-        }
-        "session.next.retried" | "message.part.updated" => part(said, &context, out),
-        "tool.execute.before" | "session.next.tool.called" => {
+        "message.part.updated" => part(said, &context, out),
+        "tool.execute.before" => {
             if let Some((id, name)) = call(said) {
                 let asks = name == QUESTION_TOOL;
                 context.push(out, SignalBody::ToolStarted { id: id.clone(), name });
@@ -206,35 +189,34 @@ fn read_event(
             }
         }
         "tool.execute.after" => tool_finished(said, value, &context, out),
-        "session.next.tool.success" | "session.next.tool.failed" => {
-            if let Some((id, name)) = call(said) {
-                let failed = event.ends_with("failed");
-                context.push(out, SignalBody::ToolFinished { id, name, failed });
-            }
-        }
-        _ => ask_or_answer(event, said, &context, out),
+        _ => ask_or_answer(event, said, can_answer(value), &context, out),
     }
+}
+
+/// Whether our plugin could carry an answer out where it runs.
+fn can_answer(value: &Value) -> bool {
+    !json::flag(value, "unanswerable")
 }
 
 fn finished(id: &str, cause: WorkEnd) -> SignalBody {
     SignalBody::WorkFinished { id: id.to_owned(), cause }
 }
 
-/// The end of a turn that can be answered.
-fn stopped(session: &str, context: &Context, out: &mut Parsed) {
+/// The end of a turn; it may be one that can be answered.
+fn stopped(session: &str, can_continue: bool, context: &Context, out: &mut Parsed) {
     context.push(out, finished(session, WorkEnd::Completed));
-    let body = SignalBody::Stopped { final_message: None, can_continue: true, continued: false, live: None };
+    let body = SignalBody::Stopped { final_message: None, can_continue, continued: false, live: None };
     context.push(out, body);
-    out.question = Some(HookQuestion::Stop);
+    out.question = can_continue.then_some(HookQuestion::Stop);
 }
 
-fn status(session: &str, said: &Value, context: &Context, out: &mut Parsed) {
+fn status(session: &str, said: &Value, can_continue: bool, context: &Context, out: &mut Parsed) {
     let kind = said.get("status").and_then(|status| json::text(status, "type")).unwrap_or_default();
     match kind {
         "busy" => context.push(out, SignalBody::Activity { what: Activity::ModelOutput }),
         "retry" => context.push(out, SignalBody::Activity { what: Activity::Progress }),
         // Comes right before `session.idle`.
-        "idle" => stopped(session, context, out),
+        "idle" => stopped(session, can_continue, context, out),
         _ => unknown(out, &format!("session.status {kind}")),
     }
 }
@@ -292,7 +274,7 @@ fn part(said: &Value, context: &Context, out: &mut Parsed) {
 }
 
 /// Dialogs: both generations of the names.
-fn ask_or_answer(event: &str, said: &Value, context: &Context, out: &mut Parsed) {
+fn ask_or_answer(event: &str, said: &Value, can_answer: bool, context: &Context, out: &mut Parsed) {
     let lock = |reason: &str, out: &mut Parsed| {
         let subject = dialog(said).map_or(LockSubject::Session, LockSubject::Question);
         context.push(out, SignalBody::SoftLocked { reason: reason.to_owned(), subject });
@@ -300,7 +282,7 @@ fn ask_or_answer(event: &str, said: &Value, context: &Context, out: &mut Parsed)
     match event {
         "permission.asked" | "permission.v2.asked" | "permission.updated" => {
             lock("permission_prompt", out);
-            out.question = Some(HookQuestion::Permission);
+            out.question = can_answer.then_some(HookQuestion::Permission);
         }
         "question.asked" | "question.v2.asked" => lock("question", out),
         "form.created" => lock("elicitation_dialog", out),

@@ -1,14 +1,15 @@
-// watchkeeper plugin for OpenCode, version 1
+// watchkeeper plugin for OpenCode, version 2
 // Hands what happens in OpenCode to watchkeeper-hook. It never makes OpenCode wait and never throws into it.
 // Written by `watchkeeper install`, replaced by newer versions, deleted by `watchkeeper uninstall`.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { closeSync, openSync, unlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const COMMAND = ["watchkeeper-hook", "opencode"];
+// A folder that only this user can look into.
+const FOLDER = ".";
 
 // Events that wait to be handed over; beyond that the oldest are dropped.
 const QUEUE_MAX = 256;
@@ -28,41 +29,66 @@ const SESSIONS_MAX = 1000;
 const FORWARDED = new Set([
   "session.created",
   "session.deleted",
-  "session.error",
   "session.compacted",
   "session.execution.failed",
   "session.execution.interrupted",
 ]);
 // Of these and of a turn's end the hook may be held until a person has answered.
-const ANSWERED = new Set(["permission.asked", "permission.v2.asked", "permission.updated", "session.execution.succeeded"]);
+const PERMISSIONS = new Set(["permission.asked", "permission.v2.asked", "permission.updated"]);
+const TURN_ENDS = new Set(["session.execution.succeeded"]);
 const FORWARDED_FAMILIES = ["permission.", "question.", "form."];
 
 const queue = [];
 let draining;
 
-function toText(payload) {
-  return JSON.stringify(payload, (_key, value) =>
-    typeof value === "string" && value.length > TEXT_MAX ? value.slice(0, TEXT_MAX) : value,
-  );
+// At the end of a whole character.
+function cut(text) {
+  const last = text.charCodeAt(TEXT_MAX - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? TEXT_MAX - 1 : TEXT_MAX);
 }
 
-// The payload as an open file that has no name any more. A pipe would be written when the event loop has time for it, and
-// the hook does not wait that long.
-function openPayload(payload) {
-  const path = join(tmpdir(), `watchkeeper-${process.pid}-${randomUUID()}`);
+// JSON spells out halves of characters that stand alone; they are no text, and readers refuse them.
+const HALF = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
+
+function toText(payload) {
+  const text = JSON.stringify(payload, (_key, value) =>
+    typeof value === "string" && value.length > TEXT_MAX ? cut(value) : value,
+  );
+  return text.replace(HALF, "$1\\ufffd");
+}
+
+function remove(path) {
   try {
-    writeFileSync(path, payload, { mode: 0o600, flag: "wx" });
-    return openSync(path, "r");
-  } finally {
     unlinkSync(path);
+    return true;
+  } catch {
+    return false;
   }
 }
 
-// Runs the hook once; done when it has ended. `answered` gets what it printed, if that is an object.
+// The payload as an open file, which needs no name any more where the system lets it go. A pipe would be written when the
+// event loop has time for it, and the hook may not wait that long; it is for a folder that is gone or full.
+function openPayload(payload) {
+  const path = join(FOLDER, `.opencode-${process.pid}-${randomUUID()}`);
+  try {
+    writeFileSync(path, payload, { mode: 0o600, flag: "wx" });
+    const input = openSync(path, "r");
+    return { input, left: remove(path) ? undefined : path };
+  } catch {
+    remove(path);
+    return { input: "pipe" };
+  }
+}
+
+// Runs the hook once; the promise tells at its end whether it ran well. `answered` gets what it printed, if that is an object.
 function run({ event, payload, answered }) {
   return new Promise((done) => {
+    const { input, left } = openPayload(payload);
+    const over = (well) => {
+      if (left) remove(left);
+      done(well);
+    };
     try {
-      const input = openPayload(payload);
       let child;
       try {
         child = spawn(COMMAND[0], [...COMMAND.slice(1), event], {
@@ -71,15 +97,20 @@ function run({ event, payload, answered }) {
           windowsHide: true,
         });
       } finally {
-        closeSync(input);
+        if (input !== "pipe") closeSync(input);
+      }
+      child.on("error", () => over(false));
+      if (child.stdin) {
+        child.stdin.on("error", () => {});
+        child.stdin.end(payload);
       }
       let answer = "";
-      child.on("error", () => done());
-      child.stdout.on("data", (bytes) => {
-        if (answer.length < ANSWER_MAX) answer += bytes;
+      child.stdout.setEncoding("utf8");
+      child.stdout.on("data", (text) => {
+        if (answer.length < ANSWER_MAX) answer += text;
       });
-      child.on("close", () => {
-        done();
+      child.on("close", (code) => {
+        over(code === 0);
         if (!answered || !answer.trim()) return;
         try {
           Promise.resolve(answered(JSON.parse(answer))).catch(() => {});
@@ -87,9 +118,11 @@ function run({ event, payload, answered }) {
           // Not an answer.
         }
       });
+      // A hook that is held keeps OpenCode from nothing, not from its end either.
       child.unref();
+      child.stdout.unref?.();
     } catch {
-      done();
+      over(false);
     }
   });
 }
@@ -101,58 +134,81 @@ function patience(ms) {
   });
 }
 
+// Runs the hook for one that waited; what was not told is its teller's again.
+async function tell(one) {
+  if (!(await run(one))) one.lost?.();
+}
+
 async function drain() {
   for (let next = queue.shift(); next; next = queue.shift()) {
-    await Promise.race([run(next), patience(next.answered ? PATIENCE_WITH_HELD_MS : PATIENCE_MS)]);
+    await Promise.race([tell(next), patience(next.answered ? PATIENCE_WITH_HELD_MS : PATIENCE_MS)]);
   }
   draining = undefined;
 }
 
-function hand(event, payload, answered) {
+// `answered`: what becomes of the hook's answer, for an event that may have one. `lost` is called when it was not told.
+function hand(event, payload, { answered, lost } = {}) {
   try {
-    if (queue.length >= QUEUE_MAX) queue.shift();
-    queue.push({ event, payload: toText(payload), answered });
+    if (queue.length >= QUEUE_MAX) queue.shift().lost?.();
+    queue.push({ event, payload: toText(payload), answered, lost });
     draining ??= drain();
   } catch {
     // What cannot be written as JSON is not told.
+    lost?.();
   }
 }
 
 // At the end everything left goes out at once; order matters less than that it goes.
 async function farewell() {
   const last = queue.splice(0).map(run);
-  await Promise.race([Promise.all([draining, ...last]), patience(FAREWELL_MS)]);
+  let timer;
+  // This one keeps the process: whoever waits for the end of this gets it.
+  const limit = new Promise((done) => (timer = setTimeout(done, FAREWELL_MS)));
+  await Promise.race([Promise.all([draining, ...last]), limit]);
+  clearTimeout(timer);
 }
 
-// What an event on OpenCode's bus tells. `act` carries an answer out: {prompt} or {permission}.
-function listener(act) {
+// What an event on OpenCode's bus tells. `prompt` and `reply` carry answers out, as far as there is a way to.
+function listener({ prompt, reply }) {
   const status = new Map();
   const titles = new Map();
-  const remember = (map, key, value) => {
-    if (map.get(key) === value) return false;
-    if (!map.has(key) && map.size >= SESSIONS_MAX) map.delete(map.keys().next().value);
-    map.set(key, value);
-    return true;
+  // Whether this is news about the session. It counts as told until it turns out to be lost.
+  const remember = (map, session, value) => {
+    if (map.get(session) === value) return undefined;
+    if (!map.has(session) && map.size >= SESSIONS_MAX) map.delete(map.keys().next().value);
+    map.set(session, value);
+    return () => map.get(session) === value && map.delete(session);
   };
   return (event) => {
     const type = event?.type;
     const about = event?.properties;
     if (typeof type !== "string" || typeof about !== "object" || about === null) return;
     const session = about.sessionID ?? about.info?.id;
-    const answered = (answer) => act(answer, session, about);
-    if (type === "session.status" || type === "session.idle") {
+    // Where no answer can be carried out, nobody must be asked for one.
+    const ask = (way, lost) => {
+      if (!way) return hand(type, { ...event, unanswerable: true }, { lost });
+      hand(type, event, { answered: (answer) => carryOut(answer, session, about, prompt, reply), lost });
+    };
+    if (type === "session.status") {
       // One a change: a status comes several times a step.
-      const kind = type === "session.idle" ? "idle" : about.status?.type;
-      if (!remember(status, session, kind)) return;
-      hand(type, event, kind === "idle" && type === "session.status" ? answered : undefined);
+      const lost = remember(status, session, about.status?.type);
+      if (!lost) return;
+      if (about.status?.type === "idle") ask(prompt, lost);
+      else hand(type, event, { lost });
+    } else if (type === "session.idle" || type === "session.error") {
+      status.delete(session);
+      hand(type, event);
     } else if (type === "session.updated") {
       const info = about.info ?? {};
-      if (remember(titles, session, `${info.title}\n${info.parentID ?? ""}`)) hand(type, event);
+      const lost = remember(titles, session, `${info.title}\n${info.parentID ?? ""}`);
+      if (lost) hand(type, event, { lost });
     } else if (type === "message.part.updated") {
       // A call that failed or was rejected has no `tool.execute.after`.
       if (about.part?.type === "tool" && about.part.state?.status === "error") hand(type, event);
-    } else if (ANSWERED.has(type)) {
-      hand(type, event, answered);
+    } else if (TURN_ENDS.has(type)) {
+      ask(prompt);
+    } else if (PERMISSIONS.has(type)) {
+      ask(reply);
     } else if (FORWARDED.has(type) || FORWARDED_FAMILIES.some((family) => type.startsWith(family))) {
       hand(type, event);
     }
@@ -179,10 +235,15 @@ export default {
 
   // The first plugin surface.
   server: async ({ client }) => {
-    const prompt = (id, text) => client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text }] } });
-    const reply = (id, permissionID, response) =>
-      client.postSessionIdPermissionsPermissionId({ path: { id, permissionID }, body: { response } });
-    const listen = listener((answer, session, about) => carryOut(answer, session, about, prompt, reply));
+    const listen = listener({
+      prompt:
+        client?.session?.promptAsync &&
+        ((id, text) => client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text }] } })),
+      reply:
+        client?.postSessionIdPermissionsPermissionId &&
+        ((id, permissionID, response) =>
+          client.postSessionIdPermissionsPermissionId({ path: { id, permissionID }, body: { response } })),
+    });
     const pass = (event) => async (input, output) => hand(event, { input, output });
     return {
       event: async ({ event }) => listen(event),
@@ -194,23 +255,16 @@ export default {
     };
   },
 
-  // The second one, as far as a version offers events there.
+  // The second one, as far as a version offers events there. It offers no way to answer a permission.
   setup: async (context) => {
     const events = context?.event?.subscribe;
     if (typeof events !== "function") return;
-    const prompt = context.session?.prompt && ((sessionID, text) => context.session.prompt({ sessionID, text }));
-    const listen = listener((answer, session, about) => carryOut(answer, session, about, prompt));
+    const listen = listener({
+      prompt: context.session?.prompt && ((sessionID, text) => context.session.prompt({ sessionID, text })),
+    });
     void (async () => {
       try {
-        for await (const event of events.call(context.event)) {
-          listen(event);
-          if (event?.type?.startsWith?.("session.next.")) {
-            const kind = event.type.slice("session.next.".length);
-            if (/^(prompted|tool\.(called|success|failed)|compaction\.(started|ended))$/.test(kind)) {
-              hand(event.type, event);
-            }
-          }
-        }
+        for await (const event of events.call(context.event)) listen(event);
       } catch {
         // The stream ended with OpenCode, or is of another kind.
       }

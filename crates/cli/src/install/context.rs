@@ -72,6 +72,7 @@ impl Context {
         Ok(Wiring {
             program: shell_path(&self.hook_program)?,
             instance: self.instance.clone(),
+            state: shell_path(&self.state)?,
             timeouts: self.timeouts,
             shell: if cfg!(windows) { Shell::PowerShell } else { Shell::Posix },
         })

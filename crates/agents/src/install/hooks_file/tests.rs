@@ -17,6 +17,7 @@ fn wiring() -> Wiring {
     Wiring {
         program: "/opt/w k/watchkeeper-hook".to_owned(),
         instance: Instance::Default,
+        state: "/state".to_owned(),
         timeouts: Timeouts::default(),
         shell: Shell::Posix,
     }

@@ -94,6 +94,28 @@ fn statuses() {
 }
 
 #[test]
+fn what_cannot_be_answered_asks_nobody() {
+    let question = |event: &str, said: Value, unanswerable: bool| {
+        let payload = json!({ "properties": said, "unanswerable": unanswerable }).to_string();
+        parse(Some(event), payload.as_bytes()).question
+    };
+    let idle = json!({ "sessionID": "s", "status": { "type": "idle" } });
+    let asked = json!({ "sessionID": "s", "id": "q" });
+    assert_eq!(question("session.status", idle.clone(), false), Some(HookQuestion::Stop));
+    assert_eq!(question("permission.asked", asked.clone(), false), Some(HookQuestion::Permission));
+    assert_eq!(question("session.status", idle.clone(), true), None);
+    assert_eq!(question("permission.asked", asked, true), None);
+    check(
+        "session.status",
+        json!({ "properties": idle, "unanswerable": true }),
+        &[
+            r#"s Main WorkFinished { id: "s", cause: Completed }"#,
+            "s Main Stopped { final_message: None, can_continue: false, continued: false, live: None }",
+        ],
+    );
+}
+
+#[test]
 fn dialogs_of_both_generations() {
     for (asked, replied, reason) in [
         ("permission.asked", "permission.replied", "permission_prompt"),
