@@ -13,8 +13,10 @@ use super::{
     ConfigFile, Edit, Inspection, Original, Refusal, Shell, Wiring, is_ours,
     jsonc::{Container, Document, split_mark},
 };
+use said::{Part, said};
 
 mod removal;
+mod said;
 
 /// Upper bound on edits to one file: far above the events of any agent plus stray entries; at the limit the file is
 /// refused.
@@ -444,16 +446,18 @@ impl HooksFile {
 
     /// Takes our entries out of both texts: what is left must say the same.
     fn verify(&self, before: &str, after: &str) -> Result<(), Refusal> {
-        let said = |text: &str| -> Result<Vec<String>, Refusal> {
+        let said = |text: &str| -> Result<Vec<Vec<Part>>, Refusal> {
             let left = self.without_ours(text, None)?;
-            let mut lines = Vec::new();
-            leaves(Document::parse(&left)?.root.as_ref(), &left, &mut String::new(), &mut lines);
-            Ok(lines)
+            let document = Document::parse(&left)?;
+            Ok(document.root.as_ref().map(|root| said(root, &left)).unwrap_or_default())
         };
         let (before, mut after) = (said(before)?, said(after)?);
-        let preamble =
-            |line: &String| self.preamble.iter().any(|(name, value)| *line == format!("\"{name}\"={value}"));
-        after.retain(|line| before.contains(line) || !preamble(line));
+        let preamble = self.preamble.iter().map(|(name, value)| {
+            vec![Part::Member((*name).to_owned()), Part::Leaf((*value).to_owned()), Part::End]
+        });
+        for ours in preamble.filter(|ours| !before.contains(ours)) {
+            after.retain(|part| *part != ours);
+        }
         if before == after { Ok(()) } else { Err(Refusal::Unfaithful) }
     }
 }
@@ -517,32 +521,6 @@ fn wrong_type(value: &Value<'_>, key: &str, wanted: &'static str) -> Refusal {
         Value::NullKeyword(_) => "null",
     };
     Refusal::WrongType { key: key.to_owned(), found, wanted }
-}
-
-/// A value as lines `path=leaf` in file order: equal lists say the same, duplicates and order included. Empty
-/// containers have no line, since they may go with an entry of ours.
-fn leaves(value: Option<&Value<'_>>, text: &str, path: &mut String, out: &mut Vec<String>) {
-    let length = path.len();
-    match value {
-        None => {}
-        Some(Value::Object(object)) => {
-            for member in &object.properties {
-                path.push_str(&serde_json::Value::from(member.name.as_str()).to_string());
-                leaves(Some(&member.value), text, path, out);
-                path.truncate(length);
-            }
-        }
-        Some(Value::Array(array)) => {
-            for element in &array.elements {
-                path.push('-');
-                leaves(Some(element), text, path, out);
-                path.truncate(length);
-            }
-        }
-        Some(
-            leaf @ (Value::StringLit(_) | Value::NumberLit(_) | Value::BooleanLit(_) | Value::NullKeyword(_)),
-        ) => out.push(format!("{path}={}", jsonc_parser::common::Ranged::text(leaf, text))),
-    }
 }
 
 #[cfg(test)]
