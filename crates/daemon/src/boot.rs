@@ -34,7 +34,7 @@ use crate::{
     file_notices::FileNotices,
     follow::Follower,
     instance::InstanceLock,
-    intake_hooks::SPOOL_A_TURN,
+    intake_hooks::{Drained, SPOOL_A_TURN},
     journal::{EventReader, Journal, Row},
     keep_awake::{self, Wish},
     observe, ready,
@@ -141,7 +141,7 @@ pub(crate) async fn run(
     // All of it: an end in a long spool must be heard before its session is found gone.
     // But not what hooks add all the while: they would keep the doors closed for as long as they come.
     for _ in 0..SPOOL_TURNS {
-        if dispatcher.drain_spool() == 0 {
+        if dispatcher.drain_spool() != Drained::More {
             break;
         }
     }

@@ -89,3 +89,88 @@ async fn the_state_is_made_anew_while_the_journal_is_behind_and_our_queue_is_ful
     assert!(dispatcher.core == before, "{:?}\n{:?}", dispatcher.core.machine(), before.machine());
     assert!(events.try_send(Event::ObserverLeft).is_err() && dispatcher.journal.is_behind(), "still stuck");
 }
+
+/// What a hook of Claude Code's says, as its connection hands it over.
+fn said(delivery: u128, event: &str, more: &str) -> Event {
+    let payload = format!(r#"{{"session_id":"s","hook_event_name":"{event}"{more}}}"#);
+    let now = clock::now();
+    let head = watchkeeper_frame::Head {
+        delivery,
+        started_boot_ns: now.boot.0,
+        boot_id: now.boot_id.0,
+        wall_ms: now.wall.0,
+        ..watchkeeper_frame::Head::default()
+    };
+    let mut room = vec![0; watchkeeper_frame::wire::PREFIX_MAX_BYTES + payload.len()];
+    let mut draft = watchkeeper_frame::wire::draft(&mut room, head, b"claude", event.as_bytes(), []).unwrap();
+    draft.payload_room()[..payload.len()].copy_from_slice(payload.as_bytes());
+    let request = watchkeeper_frame::Request::from_frame(draft.seal(payload.len()).to_vec()).unwrap();
+    let call = crate::event::HookCall { request, caller: Caller { pid: None }, reply: mpsc::channel(2).0 };
+    Event::Hook(Box::new(call))
+}
+
+/// How the session `s` ended.
+fn ended(dispatcher: &Dispatcher) -> Option<String> {
+    dispatcher.core.session(&SessionKey::new(AgentKind::Claude, "s"))?.ended
+}
+
+/// A session of a process that is gone, whose exit was just noticed.
+fn begin_of_the_gone(home: &std::path::Path) -> (Life, watchkeeper_core::ProcessRef) {
+    let mut life = Life::begin(home, FileNotices::new(|_| {}));
+    let process = watchkeeper_core::ProcessRef { pid: 1, start: u64::MAX, boot: clock::now().boot_id };
+    let signal = watchkeeper_core::Signal {
+        key: SessionKey::new(AgentKind::Claude, "s"),
+        incarnation: None,
+        turn: None,
+        thread: watchkeeper_core::signal::Thread::Main,
+        delivery: DeliveryId(1),
+        source: watchkeeper_core::signal::Source::Hook,
+        happened: None,
+        process: Some(watchkeeper_core::signal::AgentProcess { process, shared: false, declared: false }),
+        facts: watchkeeper_core::signal::Facts::default(),
+        body: watchkeeper_core::SignalBody::Started { prompt: None },
+    };
+    assert!(life.dispatcher.apply(InputBody::Signal { signal: Box::new(signal), held: None }).is_some());
+    (life, process)
+}
+
+#[tokio::test]
+async fn an_exit_takes_its_place_behind_what_hooks_said_before() {
+    let home = tempfile::tempdir().unwrap();
+    let (Life { mut dispatcher, mut sources, events, .. }, process) = begin_of_the_gone(home.path());
+    // One is in the queue, another one is still on its way.
+    events.try_send(said(2, "PreToolUse", r#","tool_name":"Bash","tool_use_id":"t""#)).unwrap();
+    let on_its_way = dispatcher.readers.begin();
+    dispatcher.handle(Event::ProcessExited(process), &mut sources);
+    while let Ok(event) = sources.queue.try_recv() {
+        dispatcher.handle(event, &mut sources);
+    }
+    dispatcher.handle(Event::ReconcileDue, &mut sources);
+    assert_eq!(ended(&dispatcher), None);
+
+    events.try_send(said(3, "SessionEnd", r#","reason":"other""#)).unwrap();
+    drop(on_its_way);
+    assert!(dispatcher.next_look().is_some_and(|due| due <= Instant::now()));
+    dispatcher.handle(Event::ReconcileDue, &mut sources);
+    while let Ok(event) = sources.queue.try_recv() {
+        dispatcher.handle(event, &mut sources);
+    }
+    assert_eq!(ended(&dispatcher).as_deref(), Some("reported"));
+    assert_eq!(dispatcher.next_settling(), None, "the exit was heard");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exit_does_not_wait_for_a_hook_that_says_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let (Life { mut dispatcher, mut sources, .. }, process) = begin_of_the_gone(home.path());
+    let _silent = dispatcher.readers.begin();
+    dispatcher.handle(Event::ProcessExited(process), &mut sources);
+    let due = dispatcher.next_settling().unwrap();
+    assert!(due > Instant::now());
+    tokio::time::advance(due - Instant::now()).await;
+    dispatcher.handle(Event::ReconcileDue, &mut sources);
+    while let Ok(event) = sources.queue.try_recv() {
+        dispatcher.handle(event, &mut sources);
+    }
+    assert_eq!(ended(&dispatcher).as_deref(), Some("process_exited"));
+}
