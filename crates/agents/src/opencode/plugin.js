@@ -1,4 +1,4 @@
-// watchkeeper plugin for OpenCode, version 2
+// watchkeeper plugin for OpenCode, version 3
 // Hands what happens in OpenCode to watchkeeper-hook. It never makes OpenCode wait and never throws into it.
 // Written by `watchkeeper install`, replaced by newer versions, deleted by `watchkeeper uninstall`.
 
@@ -37,9 +37,16 @@ const FORWARDED = new Set([
 const PERMISSIONS = new Set(["permission.asked", "permission.v2.asked", "permission.updated"]);
 const TURN_ENDS = new Set(["session.execution.succeeded"]);
 const FORWARDED_FAMILIES = ["permission.", "question.", "form."];
+// Work begins with it, and OpenCode is often busy with itself for long right after it.
+const PROMPT = "chat.message";
+// These say only what a session is: before a prompt or after it, they are as true.
+const PORTRAITS = new Set(["session.created", "session.updated"]);
 
 const queue = [];
 let draining;
+// What the queue waits for, and the prompt that did not.
+let underway;
+let overtook;
 
 // At the end of a whole character.
 function cut(text) {
@@ -141,7 +148,13 @@ async function tell(one) {
 
 async function drain() {
   for (let next = queue.shift(); next; next = queue.shift()) {
+    underway = next;
     await Promise.race([tell(next), patience(next.answered ? PATIENCE_WITH_HELD_MS : PATIENCE_MS)]);
+    while (overtook) {
+      const prompt = overtook;
+      overtook = undefined;
+      await Promise.race([prompt, patience(PATIENCE_MS)]);
+    }
   }
   draining = undefined;
 }
@@ -149,8 +162,13 @@ async function drain() {
 // `answered`: what becomes of the hook's answer, for an event that may have one. `lost` is called when it was not told.
 function hand(event, payload, { answered, lost } = {}) {
   try {
+    const one = { event, payload: toText(payload), answered, lost };
+    if (event === PROMPT && draining && !overtook && [underway, ...queue].every((it) => PORTRAITS.has(it.event))) {
+      overtook = tell(one);
+      return;
+    }
     if (queue.length >= QUEUE_MAX) queue.shift().lost?.();
-    queue.push({ event, payload: toText(payload), answered, lost });
+    queue.push(one);
     draining ??= drain();
   } catch {
     // What cannot be written as JSON is not told.
