@@ -183,6 +183,12 @@ impl Journal {
         }
     }
 
+    /// Whether the journal is still where the next daemon looks for it.
+    #[must_use]
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.writer.is_in_place()
+    }
+
     /// Ends the writing thread; everything accepted is stored first, within `limit`.
     pub(crate) fn close(self, limit: Duration) {
         if let Err(error) = self.writer.close(limit) {
