@@ -181,6 +181,8 @@ mod tests {
         assert!(second.join().unwrap().unwrap().is_in_place(), "of the name's new file");
     }
 
+    /// Elsewhere none goes along: there no program becomes another one.
+    #[cfg(unix)]
     #[test]
     fn a_lock_goes_from_one_life_to_the_next() {
         let dir = tempfile::tempdir().unwrap();
