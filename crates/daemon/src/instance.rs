@@ -121,7 +121,7 @@ fn open(path: &Path) -> Result<File, LockError> {
 
 /// Waits for the lock in a thread, since the kernel offers no timed wait for it. After `limit` the thread is left behind: should
 /// it get the lock before the process ends, it lets go at once.
-fn locked_within(limit: Duration, file: File) -> io::Result<Option<File>> {
+pub(crate) fn locked_within(limit: Duration, file: File) -> io::Result<Option<File>> {
     let (locked, waiting) = mpsc::channel();
     let wait = move || _ = locked.send(file.lock().map(|()| file));
     std::thread::Builder::new().name("lock".to_owned()).spawn(wait)?;

@@ -18,7 +18,7 @@ pub(crate) struct Paths {
     pub(crate) database: PathBuf,
     /// Exists from the moment a running writer or reader saw damage until the next open has dealt with it.
     pub(crate) suspect: PathBuf,
-    lock: PathBuf,
+    pub(crate) lock: PathBuf,
 }
 
 /// Held for the life of a store. The kernel lets go of it when the process dies; we never unlink the file, others may.
