@@ -22,7 +22,7 @@ use watchkeeper_os::{
     power::inhibit::{EndsAtOnce, HandOver, Inhibitor},
     process::{exit_watch::ExitWatch, open_files},
 };
-use watchkeeper_store::{Seq, Snapshot, Store};
+use watchkeeper_store::{Seq, Snapshot};
 
 use crate::{
     RunError,
@@ -35,7 +35,7 @@ use crate::{
     follow::Follower,
     instance::InstanceLock,
     intake_hooks::{Drained, SPOOL_A_TURN},
-    journal::{EventReader, Journal, Row},
+    journal::{self, EventReader, Journal, Row},
     keep_awake::{self, Wish},
     observe, ready,
     signals::StopSignals,
@@ -78,7 +78,7 @@ pub(crate) async fn run(
 ) -> Result<(End, InstanceLock), RunError> {
     let limit = open_files::raise();
     tracing::info!(before = ?limit.before, after = ?limit.after, "open files");
-    let opened = Store::open(&place.state)?;
+    let opened = journal::open(&place.state)?;
     for note in &opened.recovery.notes {
         tracing::warn!(?note, "the journal was repaired");
         exceptions::record(&format!("journal: {note:?}"));

@@ -529,15 +529,21 @@ impl Dispatcher {
     /// Looks at whatever is among these paths; at everything for an empty set.
     fn look_at_files(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
         let all = paths.is_empty();
-        if all || paths.iter().any(|p| p.starts_with(&self.place.run) || self.place.run.starts_with(p)) {
+        let spool_is_touched = all || paths.iter().any(|p| p.starts_with(self.place.spool()));
+        let is_run = |p: &PathBuf| p.starts_with(&self.place.run) || self.place.run.starts_with(p);
+        // With the spool, too: it may be another's by now.
+        if spool_is_touched || paths.iter().any(is_run) {
             self.mend_run_folder(sources);
+        }
+        if self.is_stopping() {
+            return;
         }
         if all || paths.iter().any(|p| self.place.config.starts_with(p) || p.starts_with(&self.place.config))
         {
             self.reload_configuration();
         }
         // Behind, the spool is the place where events wait; it is drained when the journal has caught up.
-        if !self.journal.is_behind() && (all || paths.iter().any(|p| p.starts_with(self.place.spool()))) {
+        if spool_is_touched && !self.lock_is_lost && !self.journal.is_behind() {
             _ = self.drain_spool();
         }
         for stated in self.follower.state_files_at(paths) {

@@ -38,7 +38,7 @@ fn blind_notices() -> FileNotices {
 async fn while_blind_everything_is_looked_at() {
     let home = tempfile::tempdir().unwrap();
     let Life { mut dispatcher, mut sources, .. } = Life::begin(home.path(), blind_notices());
-    let (projects, registry) = (home.path().join("projects/p"), home.path().join("sessions"));
+    let (projects, registry) = (home.path().join("projects").join("p"), home.path().join("sessions"));
     for folder in [&projects, &registry] {
         std::fs::create_dir_all(folder).unwrap();
     }
@@ -50,6 +50,7 @@ async fn while_blind_everything_is_looked_at() {
     std::fs::write(&transcript, format!("{INTERRUPT}\n")).unwrap();
     std::fs::write(registry.join("1.json"), r#"{"pid":1,"sessionId":"s","procStart":"1","status":"busy"}"#)
         .unwrap();
+    #[cfg(unix)] // elsewhere nobody can take a door away: a pipe's name is no file
     std::fs::remove_file(crate::boot::hook_path(&dispatcher.place)).unwrap();
     let config = dispatcher.place.config.join("config.toml");
     std::fs::write(&config, "keep_awake = \"off\"\n").unwrap();
@@ -59,7 +60,7 @@ async fn while_blind_everything_is_looked_at() {
     let read = dispatcher.follower.cursor(&key).map(|cursor| cursor.offset);
     assert_eq!(read, Some(INTERRUPT.len() as u64 + 1), "the transcript of a session that does not work");
     assert_eq!(dispatcher.counters.get("agent_state.stale"), 1, "the state files");
-    assert_eq!(dispatcher.counters.get("door.stolen"), 1);
+    assert_eq!(dispatcher.counters.get("door.stolen"), u64::from(cfg!(unix)));
     assert!(sources.hook_door.is_ours());
     assert_eq!(dispatcher.configuration.settings().keep_awake, watchkeeper_core::settings::KeepAwake::Off);
     assert!(!dispatcher.follower.is_blind(), "a new watcher");
