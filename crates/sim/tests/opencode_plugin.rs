@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::fs::PermissionsExt as _,
@@ -12,7 +13,7 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{Receiver, channel},
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tempfile::TempDir;
 use watchkeeper_agents::{
@@ -59,7 +60,8 @@ struct OpenCode {
 }
 
 impl OpenCode {
-    /// `state`: the folder for payloads below the test's own; the hook answers `answers` by event, and fails on `failing`.
+    /// `state`: the folder for payloads, below the test's own unless it is absolute. The hook answers `answers` by event, and
+    /// fails on `failing`.
     fn start(surface: &str, state: &str, answers: &[(&str, Value)], failing: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
@@ -271,6 +273,45 @@ fn without_its_folder_it_tells_by_a_pipe() {
     let calls = opencode.told();
     assert_eq!(calls[0].payload["properties"]["text"].as_str().map(str::len), Some(10_000));
     opencode.end();
+}
+
+#[test]
+fn what_a_killed_opencode_left_behind_goes_when_it_is_old() {
+    let state = tempfile::tempdir().expect("a folder");
+    let [old, young] = ["4bd9c6fc-0c6a-4b4c-9d1a-6f2f1f0f9a01", "4bd9c6fc-0c6a-4b4c-9d1a-6f2f1f0f9a02"];
+    let stray = format!(".opencode-77-{old}");
+    let stay = [
+        format!(".opencode-77-{young}"),
+        format!(".opencode-{old}"),
+        format!(".opencode-77-{old}.bak"),
+        format!("x.opencode-77-{old}"),
+        ".opencode-77".to_owned(),
+        "journal".to_owned(),
+    ];
+    let hours_ago = SystemTime::now() - Duration::from_hours(2);
+    for name in &stay {
+        let file = fs::File::create(state.path().join(name)).expect("a file");
+        if *name != stay[0] {
+            file.set_modified(hours_ago).expect("its age");
+        }
+    }
+    let folder = format!(".opencode-78-{old}");
+    fs::create_dir(state.path().join(&folder)).expect("a folder");
+    fs::File::open(state.path().join(&folder)).and_then(|f| f.set_modified(hours_ago)).expect("its age");
+    for surface in ["server", "setup"] {
+        fs::File::create(state.path().join(&stray))
+            .and_then(|f| f.set_modified(hours_ago))
+            .expect("what was left behind");
+        let mut opencode = OpenCode::start(surface, state.path().to_str().expect("text"), &[], &[]);
+        assert_eq!(opencode.told(), []);
+        // What it began is done then.
+        opencode.end();
+        let entries = fs::read_dir(state.path()).expect("the folder");
+        let left: BTreeSet<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name in text"))
+            .collect();
+        assert_eq!(left, stay.iter().chain([&folder]).cloned().collect(), "{surface}");
+    }
 }
 
 #[test]
