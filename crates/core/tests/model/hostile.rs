@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use watchkeeper_core::{ALL_MARKS, Core, Effect, InputBody, Mark, Marks, Settings};
 
 /// `PROPTEST_CASES` overrides the number (`cargo xtask explore`).
+#[expect(clippy::disallowed_methods, reason = "the test's own size, not the core's")]
 fn cases(n: u32) -> Config {
     let wanted = Config::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { wanted.cases } else { n };
