@@ -23,7 +23,7 @@ const READ_BYTES: usize = 64 << 10;
 const FIRST_SIGHT_BYTES: u64 = 4 << 20;
 /// Transcripts followed at once; further ones are not followed and counted.
 const FOLLOWED_MAX: usize = 2048;
-/// By so much of its first line the content of a rewritten transcript is told from what was there before.
+/// By so much of its first line the content of a rewritten or replaced transcript is told from what was there before.
 const REWRITE_BYTES: u64 = 4 << 10;
 /// State files are small; a larger one is none.
 const STATE_FILE_BYTES: u64 = 64 << 10;
@@ -39,7 +39,7 @@ pub(crate) struct Growth {
     pub key: SessionKey,
     pub path: PathBuf,
     pub identity: FileIdentity,
-    /// Tells the contents apart that one file had, when it was rewritten in place: zero for the first.
+    /// Tells the contents apart that this path had one after the other: zero for the first.
     pub rewrite: u64,
     pub parsed: Parsed,
     /// Lines that begin before this were in the file before this daemon looked: what they say may be old.
@@ -64,6 +64,8 @@ struct Followed {
     offset: u64,
     scanner: LineScanner,
     rewrite: u64,
+    /// `rewrite` is still the number of the content before this one, whose first line is not complete yet.
+    is_unnumbered: bool,
     /// What is before this was there at the first look; unknown before that.
     backlog_end: Option<u64>,
     reader: Box<dyn TranscriptReader>,
@@ -166,6 +168,7 @@ impl Follower {
             offset: cursor.as_ref().map_or(0, |c| c.offset),
             scanner: LineScanner::at(cursor.as_ref().map_or(0, |c| c.offset)),
             rewrite: saved.as_ref().map_or(0, |s| s.rewrite),
+            is_unnumbered: false,
             backlog_end: None,
             reader,
             state_folders: self.need_state_folders(adapter, path),
@@ -298,7 +301,8 @@ impl Follower {
     /// How far a session's transcript was read, to be stored.
     #[must_use]
     pub(crate) fn cursor(&self, key: &SessionKey) -> Option<Cursor> {
-        let followed = self.followed.get(key)?;
+        // What has no number yet said nothing yet: where the content before was left leads to the same number again.
+        let followed = self.followed.get(key).filter(|f| !f.is_unnumbered)?;
         Some(Cursor {
             key: key.clone(),
             path: followed.path.clone(),
@@ -330,9 +334,9 @@ impl Followed {
                 return None;
             }
         };
-        self.place(&mut file, identity, length);
+        self.place(identity, length);
         let backlog_end = *self.backlog_end.get_or_insert(length);
-        if length <= self.offset {
+        if length <= self.offset || !self.number(&mut file) {
             return None;
         }
         file.seek(SeekFrom::Start(self.offset)).ok()?;
@@ -369,27 +373,40 @@ impl Followed {
     }
 
     /// Sets the offset for this file: another file or a shorter one is read anew, a long one at first sight from near its end.
-    fn place(&mut self, file: &mut File, identity: FileIdentity, length: u64) {
+    fn place(&mut self, identity: FileIdentity, length: u64) {
         let known = self.identity.replace(identity);
         if known == Some(identity) && length >= self.offset {
             return;
         }
         self.scanner = LineScanner::new();
         self.offset = 0;
-        match known {
-            None if length > FIRST_SIGHT_BYTES => {
-                // One byte earlier: should a line begin right there, its newline is seen and the line is read.
-                self.offset = length - FIRST_SIGHT_BYTES - 1;
-                self.scanner = LineScanner::inside_a_line(self.offset);
+        if known.is_some() {
+            self.backlog_end = None;
+            self.is_unnumbered = true;
+            // What it remembers is of lines that are gone; those that stayed are read again.
+            let fresh =
+                watchkeeper_agents::adapter(self.key.agent).and_then(|a| a.transcript(&self.key.id, None));
+            if let Some(reader) = fresh {
+                self.reader = reader;
             }
-            None => {}
-            Some(known) => {
-                self.backlog_end = None;
-                // Other words at the places of old ones would be taken for those; a crash before the cursor is
-                // stored must find the same number again.
-                self.rewrite = if known == identity { rewritten(self.rewrite, file) } else { 0 };
-            }
+        } else if length > FIRST_SIGHT_BYTES {
+            // One byte earlier: should a line begin right there, its newline is seen and the line is read.
+            self.offset = length - FIRST_SIGHT_BYTES - 1;
+            self.scanner = LineScanner::inside_a_line(self.offset);
         }
+    }
+
+    /// Gives a content its number that followed on another. Other words at the places of old ones would be taken for those, also
+    /// in another file: one that is replaced again and again may get its former inode back. Returns whether it has one: it waits
+    /// for the whole first line, for after a crash before the cursor is stored the same content must find the same number.
+    fn number(&mut self, file: &mut File) -> bool {
+        if self.is_unnumbered
+            && let Some(number) = number_after(self.rewrite, file)
+        {
+            self.rewrite = number;
+            self.is_unnumbered = false;
+        }
+        !self.is_unnumbered
     }
 }
 
@@ -400,13 +417,17 @@ struct Saved {
     reader: serde_json::Value,
 }
 
-/// The number of the content that follows on content number `before`, told by how it begins.
-fn rewritten(before: u64, file: &mut File) -> u64 {
+/// The number of the content that follows on content number `before`, told by its first line; `None` while that is not complete.
+fn number_after(before: u64, file: &mut File) -> Option<u64> {
     let mut beginning = Vec::new();
-    // What cannot be read here will not be read below either.
-    _ = file.take(REWRITE_BYTES).read_to_end(&mut beginning);
-    let first_line = beginning.split(|b| *b == b'\n').next().unwrap_or_default();
-    delivery::content_number(before, first_line)
+    // What cannot be read here would not be read by the caller either.
+    let read = file.take(REWRITE_BYTES).read_to_end(&mut beginning).ok()?;
+    let first_line = match beginning.iter().position(|byte| *byte == b'\n') {
+        Some(end) => beginning.get(..end)?,
+        None if read as u64 == REWRITE_BYTES => &beginning,
+        None => return None,
+    };
+    Some(delivery::content_number(before, first_line))
 }
 
 /// Opens a regular file of our own user; a FIFO, a folder or somebody else's file is refused without blocking.
