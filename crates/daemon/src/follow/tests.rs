@@ -89,6 +89,31 @@ fn a_file_rewritten_in_place_is_new_and_the_same_after_a_crash() {
     assert!(second.look(&key).is_some_and(|g| g.rewrite != again));
 }
 
+/// As `O_TRUNC` and a write between two looks do, or a new file with the inode of the former.
+#[test]
+fn a_file_rewritten_in_place_with_more_than_before_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    add(&path, &format!("{PROMPT}\n"));
+    let (mut first, key) = follower(&path, Vec::new());
+    assert!(first.look(&key).is_some());
+    let saved = first.cursor(&key).unwrap();
+    std::fs::write(&path, format!("{INTERRUPT}\n{PROMPT}\n{PROMPT}\n")).unwrap();
+    let again = first.look(&key).unwrap();
+    assert_eq!(again.identity, saved.file);
+    assert_ne!(again.rewrite, 0);
+    let (mut second, _) = follower(&path, vec![saved.clone()]);
+    assert_eq!(second.look(&key).map(|g| g.rewrite), Some(again.rewrite), "after a crash");
+    assert_eq!(begins(Some(again)), [0]);
+
+    // What an earlier version stored tells no first line: what follows on it is a growth.
+    let mut state: serde_json::Value = serde_json::from_str(&saved.state_json).unwrap();
+    assert!(state.as_object_mut().unwrap().remove("first_line").is_some());
+    let old = Cursor { state_json: state.to_string(), ..saved };
+    let (mut third, _) = follower(&path, vec![old]);
+    assert_eq!(third.look(&key).map(|g| g.rewrite), Some(0));
+}
+
 /// Puts a new file in the place of another one, as a program does that writes whole files.
 fn replace(path: &Path, text: &str) {
     let new = path.with_extension("new");
