@@ -5,6 +5,8 @@ use crate::rig::INTERRUPT;
 use std::io::Write as _;
 use watchkeeper_core::AgentKind;
 
+mod hostile;
+
 const PROMPT: &str = concat!(
     r#"{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","#,
     r#""message":{"role":"user","content":"hello"}}"#
