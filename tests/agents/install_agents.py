@@ -37,6 +37,8 @@ class Package:
 
 CLAUDE = Package("claude", "@anthropic-ai/claude-code", "2.1.332")
 CODEX = Package("codex", "@openai/codex", "0.171.0")
+OPENCODE = Package("opencode", "opencode-ai", "1.18.33")
+AGENTS = (CLAUDE, CODEX, OPENCODE)
 NODE_MAJOR_MIN = 20
 NODE_CPUS = {"x86_64": "x64", "aarch64": "arm64"}
 NODE_VERSION = "22.22.0"
@@ -106,7 +108,7 @@ def install(package: Package) -> None:
 def install_all() -> None:
     check_tools()
     provide_node()
-    for package in (CLAUDE, CODEX):
+    for package in AGENTS:
         install(package)
 
 
@@ -115,5 +117,5 @@ if __name__ == "__main__":
         install_all()
     except InstallError as error:
         sys.exit(f"the agents are not installed: {error}")
-    for each in (CLAUDE, CODEX):
+    for each in AGENTS:
         print(f"{each.command} {each.version}: {each.binary}")

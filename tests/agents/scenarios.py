@@ -45,6 +45,16 @@ def command_ended(e: Evidence) -> bool:
     return ((e.data.get("payload") or {}).get("item") or {}).get("type") == "CommandExecution"
 
 
+def of_opencode(*names: str, tool: str | None = None, status: str | None = None, child: bool = False) -> Predicate:
+    """An event that OpenCode told its plugins, of the session itself or of one that it started."""
+
+    def matches(e: Evidence) -> bool:
+        same = tool in (None, e.data.get("tool_name")) and status in (None, e.data.get("status"))
+        return e.kind == "hook" and e.name in names and same and e.data.get("child") is child
+
+    return matches
+
+
 AGENT_GONE = any_of(hook("SessionEnd"), registry("removed"), lambda e: e.kind == "exit" and e.name == "agent")
 # Codex creates a rollout just before its first hook, in a folder of the day: until the hook nobody can know of it.
 FIRST_PROMPT = any_of(hook("UserPromptSubmit"), registry("busy"))
@@ -52,6 +62,8 @@ TURN_STARTED = any_of(hook("UserPromptSubmit"), registry("busy"), record("event_
 TURN_STOPPED = any_of(hook("Stop"), registry("idle", "shell"), record("event_msg/task_complete"))
 INTERRUPTED = any_of(hook("Interrupt"), registry("idle"), interrupt_record, record("event_msg/turn_aborted"))
 ASKED = any_of(hook("PermissionRequest"), registry("waiting"))
+OPENCODE_STARTED = any_of(of_opencode("chat.message"), of_opencode("session.status", status="busy"))
+OPENCODE_STOPPED = any_of(of_opencode("session.status", status="idle"), of_opencode("session.idle"))
 EXIT = lambda e: e.kind == "exit" and e.name == "agent"  # noqa: E731
 
 # ---- print mode -------------------------------------------------------------------------------------------------------
@@ -322,6 +334,43 @@ def shared_server(scene: Scene) -> None:
     scene.expect("ended", hook("SessionEnd"), "the shared server stopped")
 
 
+# ---- OpenCode ---------------------------------------------------------------------------------------------------------
+# Its plugins see each turn begin and stop; of its end only the exit tells.
+
+
+def opencode_run_text(scene: Scene) -> None:
+    scene.print_mode("PLAY slow:4")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def opencode_run_subagent(scene: Scene) -> None:
+    """The turn waits for the subagent, a session of its own whose end is not the turn's."""
+    scene.print_mode(f"PLAY task:bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before", tool="bash", child=True), "the subagent works")
+    scene.expect("working", of_opencode("session.idle", child=True), "the subagent ended")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def opencode_run_interrupt(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
+    scene.interrupt_agent()
+    scene.expect("ended", EXIT, "the agent was interrupted")
+
+
+def opencode_run_kill(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
+    scene.kill_agent()
+    scene.expect("ended", EXIT, "the agent was killed")
+
+
 # ---- the table --------------------------------------------------------------------------------------------------------
 
 
@@ -372,4 +421,8 @@ SCENARIOS = (
     Scenario("codex-tui/kill-daemon", terminal_daemon_kill),
     Scenario("codex-tui/hook-starts-daemon", terminal_hook_starts_daemon),
     Scenario("codex-shared/trust-dialog", shared_server, codex_daemon=True),
+    Scenario("opencode-run/text", opencode_run_text),
+    Scenario("opencode-run/subagent", opencode_run_subagent),
+    Scenario("opencode-run/interrupt", opencode_run_interrupt, core=False),
+    Scenario("opencode-run/kill-agent", opencode_run_kill),
 )

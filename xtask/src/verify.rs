@@ -28,7 +28,11 @@ const STAGES: &[Stage] = &[
         what: "as root: the hold against the real logind, polkit and UPower; another user at the door",
         run: logind,
     },
-    Stage { name: "agents", what: "real Claude Code and Codex from hook to inhibitor", run: agents },
+    Stage {
+        name: "agents",
+        what: "real Claude Code, Codex and OpenCode from hook to inhibitor",
+        run: agents,
+    },
     Stage { name: "crash", what: "the daemon killed 200 times under 64 senders", run: crash },
 ];
 
