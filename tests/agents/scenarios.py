@@ -335,7 +335,7 @@ def shared_server(scene: Scene) -> None:
 
 
 # ---- OpenCode ---------------------------------------------------------------------------------------------------------
-# Its plugins see each turn begin and stop; of its end only the exit tells.
+# Its plugins see each turn begin and stop, in `run` and in its terminal interface alike; of its end only the exit tells.
 
 
 def opencode_run_text(scene: Scene) -> None:
@@ -369,6 +369,22 @@ def opencode_run_kill(scene: Scene) -> None:
     scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
     scene.kill_agent()
     scene.expect("ended", EXIT, "the agent was killed")
+
+
+def opencode_leave(scene: Scene) -> None:
+    scene.send("/exit")
+    scene.expect("ended", EXIT, "the person left")
+
+
+def opencode_tui_text(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send("PLAY slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped")
+    scene.send("PLAY slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a second prompt was given")
+    scene.expect("idle", OPENCODE_STOPPED, "the second turn stopped")
+    opencode_leave(scene)
 
 
 # ---- the table --------------------------------------------------------------------------------------------------------
@@ -425,4 +441,5 @@ SCENARIOS = (
     Scenario("opencode-run/subagent", opencode_run_subagent),
     Scenario("opencode-run/interrupt", opencode_run_interrupt, core=False),
     Scenario("opencode-run/kill-agent", opencode_run_kill),
+    Scenario("opencode-tui/text", opencode_tui_text, core=False),
 )
