@@ -345,6 +345,15 @@ def opencode_run_text(scene: Scene) -> None:
     scene.expect("ended", EXIT, "the agent ended")
 
 
+def opencode_run_permission(scene: Scene) -> None:
+    """`run` rejects at once what it would have to ask: never a lock, and the end of the turn."""
+    scene.print_mode("PLAY permit:touch asked ;; text:never", asks=True)
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("working", of_opencode("permission.asked"), "a permission was asked for", brief=True)
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
 def opencode_run_subagent(scene: Scene) -> None:
     """The turn waits for the subagent, a session of its own whose end is not the turn's."""
     scene.print_mode(f"PLAY task:bash:{BUSY_3} ;; slow:3")
@@ -438,6 +447,7 @@ SCENARIOS = (
     Scenario("codex-tui/hook-starts-daemon", terminal_hook_starts_daemon),
     Scenario("codex-shared/trust-dialog", shared_server, codex_daemon=True),
     Scenario("opencode-run/text", opencode_run_text),
+    Scenario("opencode-run/permission", opencode_run_permission, core=False),
     Scenario("opencode-run/subagent", opencode_run_subagent),
     Scenario("opencode-run/interrupt", opencode_run_interrupt, core=False),
     Scenario("opencode-run/kill-agent", opencode_run_kill),
