@@ -345,6 +345,14 @@ def opencode_run_text(scene: Scene) -> None:
     scene.expect("ended", EXIT, "the agent ended")
 
 
+def opencode_run_tool(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_3} ;; slow:2")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("working", of_opencode("tool.execute.after"), "the tool returned")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
 def opencode_run_permission(scene: Scene) -> None:
     """`run` rejects at once what it would have to ask: never a lock, and the end of the turn."""
     scene.print_mode("PLAY permit:touch asked ;; text:never", asks=True)
@@ -380,6 +388,15 @@ def opencode_run_kill(scene: Scene) -> None:
     scene.expect("ended", EXIT, "the agent was killed")
 
 
+def opencode_run_daemon_kill(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_3} ;; bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
+    daemon_dies_and_returns(scene)
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
 def opencode_leave(scene: Scene) -> None:
     scene.send("/exit")
     scene.expect("ended", EXIT, "the person left")
@@ -394,6 +411,62 @@ def opencode_tui_text(scene: Scene) -> None:
     scene.expect("working", OPENCODE_STARTED, "a second prompt was given")
     scene.expect("idle", OPENCODE_STOPPED, "the second turn stopped")
     opencode_leave(scene)
+
+
+def opencode_tui_permission(scene: Scene) -> None:
+    scene.open_terminal(asks=True)
+    scene.send(f"PLAY permit:{BUSY_3} ;; slow:2")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    asked = of_opencode("permission.asked")
+    scene.expect("waiting", asked, "a permission dialog opened", waiting_for="permission_prompt")
+    scene.press("Enter")
+    scene.expect("working", of_opencode("permission.replied"), "the person allowed it")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped")
+    opencode_leave(scene)
+
+
+def opencode_tui_question(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send("PLAY ask ;; slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("waiting", of_opencode("question.asked"), "a question was asked", waiting_for="question")
+    scene.press("Enter")
+    scene.expect("working", of_opencode("question.replied"), "the person answered")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped")
+    opencode_leave(scene)
+
+
+def opencode_tui_background(scene: Scene) -> None:
+    """A subagent in the background outlives the turn; its end begins another one."""
+    scene.open_terminal()
+    scene.send("PLAY bgtask:bash:sleep 9 ;; slow:2")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("background", OPENCODE_STOPPED, "the turn stopped with a subagent at work")
+    scene.expect("working", of_opencode("chat.message"), "the subagent's end began a turn")
+    scene.expect("idle", OPENCODE_STOPPED, "that turn stopped")
+    opencode_leave(scene)
+
+
+def opencode_tui_escape(scene: Scene) -> None:
+    """It wants Esc twice; the answer that was on its way ends with an error of that name."""
+    scene.open_terminal()
+    scene.send("PLAY slow:30")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.pause(1.0)
+    scene.press("Escape")
+    scene.terminal.wait_for("again to interrupt")
+    scene.press("Escape")
+    scene.expect("idle", any_of(of_opencode("session.error"), OPENCODE_STOPPED), "Esc interrupted the answer")
+    opencode_leave(scene)
+
+
+def opencode_tui_kill(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
+    scene.kill_agent()
+    scene.expect("ended", EXIT, "the agent was killed")
 
 
 # ---- the table --------------------------------------------------------------------------------------------------------
@@ -447,9 +520,16 @@ SCENARIOS = (
     Scenario("codex-tui/hook-starts-daemon", terminal_hook_starts_daemon),
     Scenario("codex-shared/trust-dialog", shared_server, codex_daemon=True),
     Scenario("opencode-run/text", opencode_run_text),
+    Scenario("opencode-run/tool", opencode_run_tool, core=False),
     Scenario("opencode-run/permission", opencode_run_permission, core=False),
     Scenario("opencode-run/subagent", opencode_run_subagent),
     Scenario("opencode-run/interrupt", opencode_run_interrupt, core=False),
     Scenario("opencode-run/kill-agent", opencode_run_kill),
+    Scenario("opencode-run/kill-daemon", opencode_run_daemon_kill, core=False),
     Scenario("opencode-tui/text", opencode_tui_text, core=False),
+    Scenario("opencode-tui/background-subagent", opencode_tui_background, core=False),
+    Scenario("opencode-tui/permission", opencode_tui_permission, core=False),
+    Scenario("opencode-tui/question", opencode_tui_question, core=False),
+    Scenario("opencode-tui/esc-in-turn", opencode_tui_escape, core=False),
+    Scenario("opencode-tui/kill-agent", opencode_tui_kill, core=False),
 )
