@@ -265,7 +265,7 @@ class OpenCode:
         }
 
     def print_command(self, prompt: str, asks: bool) -> list[str]:
-        # It joins its arguments, and puts those with blanks into quotes that the model would see.
+        # It joins its arguments, puts those with blanks into quotes that the model would see, and fails on a lone number.
         return [*self._binary(asks), "run", "--", *prompt.split(" ")]
 
     def terminal_command(self, asks: bool) -> list[str]:

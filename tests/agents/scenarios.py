@@ -372,6 +372,18 @@ def opencode_run_subagent(scene: Scene) -> None:
     scene.expect("ended", EXIT, "the agent ended")
 
 
+def opencode_run_background(scene: Scene) -> None:
+    """`run` does not wait for a subagent in the background: it ends with the turn, and ends the subagent.
+
+    The end of such a subagent mostly begins a turn: until the agent is gone nothing tells that this one does not.
+    """
+    scene.print_mode(f"PLAY bgtask:bash:{BUSY_60} ;; slow:2")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("background", OPENCODE_STOPPED, "the turn stopped with a subagent at work", brief=True)
+    scene.expect(None, of_opencode("session.idle", child=True), "the agent ended the subagent")
+    scene.expect("ended", EXIT, "the agent ended")
+
+
 def opencode_run_interrupt(scene: Scene) -> None:
     scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
     scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
@@ -520,10 +532,11 @@ SCENARIOS = (
     Scenario("codex-tui/hook-starts-daemon", terminal_hook_starts_daemon),
     Scenario("codex-shared/trust-dialog", shared_server, codex_daemon=True),
     Scenario("opencode-run/text", opencode_run_text),
-    Scenario("opencode-run/tool", opencode_run_tool, core=False),
-    Scenario("opencode-run/permission", opencode_run_permission, core=False),
+    Scenario("opencode-run/tool", opencode_run_tool),
+    Scenario("opencode-run/permission", opencode_run_permission),
     Scenario("opencode-run/subagent", opencode_run_subagent),
-    Scenario("opencode-run/interrupt", opencode_run_interrupt, core=False),
+    Scenario("opencode-run/background-subagent", opencode_run_background),
+    Scenario("opencode-run/interrupt", opencode_run_interrupt),
     Scenario("opencode-run/kill-agent", opencode_run_kill),
     Scenario("opencode-run/kill-daemon", opencode_run_daemon_kill, core=False),
     Scenario("opencode-tui/text", opencode_tui_text, core=False),
