@@ -86,7 +86,8 @@ pub trait Adapter: std::fmt::Debug + Sync {
     /// A reader for this session's transcript; `saved` as returned by an earlier `save`.
     fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>>;
     /// Where a session's transcript is below the agent's home folder, with `/` between segments, for an agent whose hooks do
-    /// not always give its path. `None` as well for an id that names no file there.
+    /// not always give its path; the folder of that file is the session's alone. `None` as well for an id that names no file
+    /// there.
     fn transcript_below_home(&self, _session: &str) -> Option<String> {
         None
     }

@@ -32,18 +32,17 @@ fn check(home: &Path, variables: &[(&str, &Path)], agent_home: &Path) {
     let spool = Spool::at(daemon.place.spool());
     let ancestry = agent.ancestry(Namespaces::own());
     spool.write(&hook(1, "SessionStart", json!({ "source": "new" })), &ancestry).unwrap();
-    assert_eq!(until("the session is known", transcript), None, "its file is not there yet");
+    assert_eq!(until("the session is known", transcript), None, "its folder is not there yet");
 
     let folder = agent_home.join("session-state").join(SESSION);
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("events.jsonl");
-    fs::write(&file, "").unwrap();
     let prompt = hook(2, "UserPromptSubmit", json!({ "prompt": "p" }));
     assert_eq!(send(&daemon.place, &prompt).as_deref(), Some("Taken"));
     assert_eq!(transcript(), Some(file.to_str().map(str::to_owned)));
     assert_eq!(daemon.state_of(SESSION), Some("working"));
 
-    // Esc: no hook tells of it.
+    // The file comes after the hook. Esc: no hook tells of it.
     let now = watchkeeper_api::Time(watchkeeper_os::clock::now().wall).to_string();
     let abort = json!({ "type": "abort", "data": { "reason": "user_abort" }, "id": "e", "timestamp": now });
     fs::write(&file, format!("{abort}\n")).unwrap();
