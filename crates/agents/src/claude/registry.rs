@@ -30,7 +30,8 @@ pub(super) fn dirs(transcript: &str) -> Vec<String> {
 
 /// One file of that folder; `None` for other names and for content that says nothing.
 pub(super) fn parse(file_name: &str, content: Option<&[u8]>) -> Option<StateFile> {
-    let pid: u32 = file_name.strip_suffix(".json")?.parse().ok()?;
+    // The kernel gives no process of a user the number 0.
+    let pid: u32 = file_name.strip_suffix(".json")?.parse().ok().filter(|pid| *pid > 0)?;
     let Some(content) = content else {
         let body = SignalBody::AgentStated { state: AgentState::Gone, waiting_for: None };
         let observation = Observation {
@@ -107,6 +108,7 @@ mod tests {
         check("7.json", r#"{"pid":7,"sessionId":"s","status":"dreaming"}"#, None);
         check("7.json", "", None);
         assert_eq!(parse("7.json", None).map(|f| f.pid), Some(7));
+        assert_eq!(parse("0.json", None), None);
     }
 
     #[test]
