@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 
 use crate::{
-    json::{items, text},
+    json::items,
     observe::{id, label},
 };
 
@@ -19,7 +19,8 @@ pub(crate) struct OpenCalls(VecDeque<(String, String)>);
 impl OpenCalls {
     /// As `save` left them under `key` of a reader's memory.
     pub(crate) fn restored(saved: Option<&Value>, key: &str) -> Self {
-        let call = |call: &Value| Some((id(call, "id")?.to_owned(), label(text(call, "of")?)));
+        // A word may be empty, as for a call without a name.
+        let call = |call: &Value| Some((id(call, "id")?.to_owned(), label(call.get("of")?.as_str()?)));
         let calls = items(saved.unwrap_or(&Value::Null), key).filter_map(call).take(REMEMBERED_MAX);
         Self(calls.collect())
     }
@@ -83,8 +84,10 @@ mod tests {
         calls.begin("a", "Bash");
         calls.begin("b", "Bash");
         calls.begin("c", "Edit");
+        calls.begin("nameless", "");
         let saved = json!({ "calls": calls.save() });
         let mut restored = OpenCalls::restored(Some(&saved), "calls");
+        assert!(restored.holds("nameless"));
         assert_eq!((restored.end("a").as_deref(), restored.end("a")), (Some("Bash"), None));
         restored.end_all_of("Bash");
         assert_eq!((restored.holds("b"), restored.holds("c")), (false, true));
