@@ -5,6 +5,7 @@
 #[cfg(target_os = "linux")]
 mod bench;
 mod build;
+mod fuzz;
 mod tidy;
 mod verify;
 
@@ -19,6 +20,7 @@ cargo xtask up [ARGS]      build in release mode and run `watchkeeper up`
 cargo xtask build          build watchkeeper and watchkeeper-hook into target/release
 cargo xtask test [STAGE…]  everything that has to hold, cheap checks first; `list` names the stages
 cargo xtask explore [N]    N cases of every property from a seed of chance (default 20000)
+cargo xtask fuzz [--seconds N] [DOOR…]  libFuzzer at every door for what others write; `coverage`: what the corpus reaches
 cargo xtask tidy           format, import directions, file sizes, leftovers
 cargo xtask bench [hook|ingest|exit|rest|reducer]…  floors, rivals and ours in one run, as ratios";
 
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         "build" => build::release().map(|bin| println!("built {}", bin.display())),
         "test" => verify::run(&rest),
         "explore" => verify::explore(&rest),
+        "fuzz" => fuzz::run(&rest),
         "tidy" => tidy::run(),
         #[cfg(target_os = "linux")]
         "bench" => bench::run(&rest),

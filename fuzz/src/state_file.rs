@@ -1,0 +1,16 @@
+//! Files in which agents keep their own live state. An input is a file's name, a newline, and its content.
+
+use watchkeeper_core::AgentKind;
+
+/// Any state file of any agent.
+pub fn any(input: &[u8]) {
+    let (name, content) = crate::named(input);
+    let name = String::from_utf8_lossy(name);
+    for adapter in AgentKind::ALL.into_iter().filter_map(watchkeeper_agents::adapter) {
+        for content in [Some(content), None] {
+            if let Some(said) = adapter.state_file(&name, content) {
+                assert!(said.pid > 0, "a process that cannot be");
+            }
+        }
+    }
+}
