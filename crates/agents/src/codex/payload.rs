@@ -35,6 +35,10 @@ pub(super) fn parse(event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Pars
     };
     // A subagent counts its own turns; they are none of the session's.
     context.turn = turn(&value, "turn_id").filter(|_| context.thread == Thread::Main);
+    if context.thread != Thread::Main {
+        // Most of a subagent's events name the subagent's rollout; the session's own is the one to follow.
+        context.facts.transcript = None;
+    }
     let mut out = Parsed::default();
     read_event(&event, &value, context, &mut out);
     out

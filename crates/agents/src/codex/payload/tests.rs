@@ -49,6 +49,25 @@ fn a_subagents_prompt_is_work() {
     );
 }
 
+/// Following it instead of the session's own, nothing more would be heard of the session.
+#[test]
+fn a_subagents_rollout_is_not_the_sessions() {
+    let followed = |fields: Value| {
+        let mut payload =
+            json!({ "session_id": "s", "hook_event_name": "PreToolUse", "transcript_path": "/r.jsonl" });
+        if let (Some(all), Value::Object(fields)) = (payload.as_object_mut(), fields) {
+            all.extend(fields);
+        }
+        let parsed = parse(None, &[], payload.to_string().as_bytes());
+        parsed.observations.into_iter().find_map(|o| o.facts.transcript)
+    };
+    let call = json!({ "tool_name": "Bash", "tool_use_id": "c" });
+    assert_eq!(followed(call.clone()).as_deref(), Some("/r.jsonl"));
+    let mut of_subagent = call;
+    of_subagent["agent_id"] = json!("a");
+    assert_eq!(followed(of_subagent), None);
+}
+
 #[test]
 fn the_legacy_notice_ends_exec() {
     let notice = |client: &str| {
