@@ -42,7 +42,7 @@ impl Session {
     pub(crate) fn apply(&mut self, said: Said<'_>, rules: Rules<'_>, step: &mut Step) {
         let signal = said.signal;
         // A transcript that is taken up again still tells of what an earlier process was killed in.
-        let is_history = self.begun.as_ref().is_some_and(|begun| begun.later_than(&said.when));
+        let is_history = self.taken_up.as_ref().is_some_and(|taken_up| taken_up.later_than(&said.when));
         if is_history && signal.source == Source::Transcript {
             return step.recorded(Mark::EarlierIgnored);
         }

@@ -210,9 +210,9 @@ pub(crate) struct Session {
     pub(crate) first_seen_mid_turn: bool,
     /// The agent announced it as a session.
     pub(crate) registered: bool,
-    /// When its process announced that it begins the session or takes it up again.
+    /// When its process announced that it takes the session up again.
     #[serde(default)]
-    pub(crate) begun: Option<When>,
+    pub(crate) taken_up: Option<When>,
     pub(crate) cwd: Option<String>,
     pub(crate) transcript: Option<String>,
     pub(crate) title: Option<String>,
@@ -267,7 +267,7 @@ impl Session {
             quiet_from: now.mono,
             first_seen_mid_turn: false,
             registered: false,
-            begun: None,
+            taken_up: None,
             cwd: None,
             transcript: None,
             title: None,

@@ -103,8 +103,9 @@ impl Session {
             Phase::Idle | Phase::Ended(_) => "announced; no turn runs by that",
         };
         self.registered = true;
-        if matches!(cause, StartCause::Startup | StartCause::Resume) {
-            advance(&mut self.begun, said.when);
+        // A session that starts up has no history, and agents may announce it after its first records.
+        if cause == StartCause::Resume {
+            advance(&mut self.taken_up, said.when);
         }
         self.note(said, step, "session_started", rule);
         self.heard(step);

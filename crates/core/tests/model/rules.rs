@@ -850,3 +850,10 @@ fn what_a_transcript_says_of_the_time_before_this_life_is_history() {
         );
     }
 }
+
+/// Codex announces a session after the first records of its first turn (0.171).
+#[test]
+fn a_session_that_starts_up_has_no_history() {
+    let first = prompt().turn("a").happened(1_000_900).source(Source::Transcript);
+    check(CODEX, vec![(announced(StartCause::Startup).from(1), Idle), (first, Working)]);
+}
