@@ -213,6 +213,9 @@ pub(crate) struct Session {
     /// When its process announced that it takes the session up again.
     #[serde(default)]
     pub(crate) taken_up: Option<When>,
+    /// The latest end of a compaction: hooks that told of its start may come later.
+    #[serde(default)]
+    pub(crate) compacted: Option<When>,
     pub(crate) cwd: Option<String>,
     pub(crate) transcript: Option<String>,
     pub(crate) title: Option<String>,
@@ -268,6 +271,7 @@ impl Session {
             first_seen_mid_turn: false,
             registered: false,
             taken_up: None,
+            compacted: None,
             cwd: None,
             transcript: None,
             title: None,

@@ -125,6 +125,9 @@ impl Session {
                 self.note(said, step, "activity", "told by hand");
                 self.active_again(step);
             }
+            Activity::CompactionStarted if !said.when.after(self.compacted.as_ref()) => {
+                self.ignored(said, step, Mark::EarlierIgnored, "that compaction is over");
+            }
             Activity::CompactionStarted => match self.phase {
                 Phase::Idle | Phase::Background if self.after_halt(said) => {
                     let background = self.phase == Phase::Background;
@@ -141,12 +144,15 @@ impl Session {
                     self.worked_on(said, lock::Work::Other, step);
                 }
             },
-            Activity::CompactionFinished if self.compaction.is_some() => {
+            Activity::CompactionFinished => {
+                advance(&mut self.compacted, said.when);
+                if self.compaction.is_none() {
+                    return self.worked_on(said, lock::Work::Other, step);
+                }
                 self.end_compaction(said.signal.source, step);
                 self.follow_work(said.signal.source, rules, step);
                 self.active_again(step);
             }
-            Activity::CompactionFinished => self.worked_on(said, lock::Work::Other, step),
         }
     }
 

@@ -324,6 +324,17 @@ fn compaction_between_turns_is_work_without_a_stop_path() {
     assert_eq!(world.core.sessions().len(), 1);
 }
 
+/// The hook that told of its start comes behind the record of its end.
+#[test]
+fn a_compaction_that_is_over_does_not_begin_again() {
+    let ended = || doing(Activity::CompactionFinished).source(Source::Transcript);
+    let late = || doing(Activity::CompactionStarted).happened(1_002_500);
+    let script = vec![(prompt(), Working), (stop(), Idle), (ended(), Idle), (late(), Idle)];
+    check(CLAUDE, script);
+    let again = doing(Activity::CompactionStarted);
+    check(CLAUDE, vec![(prompt(), Working), (stop(), Idle), (ended(), Idle), (again, Working)]);
+}
+
 #[test]
 fn an_unknown_key_with_a_living_agent_begins_in_the_middle() {
     let mut world = check(CLAUDE, vec![(tool("t", "Bash").turn("a").from(4), Working)]);
