@@ -20,6 +20,10 @@ pub(crate) fn result_words(payload: &Value) -> &str {
         }
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => "",
     };
+    unwrapped(words)
+}
+
+fn unwrapped(words: &str) -> &str {
     let words = words.trim_start();
     words.strip_prefix(UNTRUSTED).map_or(words, str::trim_start)
 }
@@ -46,15 +50,18 @@ pub(crate) struct ToolResult<'a> {
     pub(crate) name: &'a str,
     /// The person cancelled it.
     pub(crate) cancelled: bool,
+    /// What it gave to the model.
+    pub(crate) said: &'a str,
 }
 
 /// The results under `key`, in order.
 pub(crate) fn results<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = ToolResult<'a>> {
     json::items(value, key).filter_map(|part| {
         let result = part.get("functionResponse")?;
-        let error = result.get("response").and_then(|response| json::text(response, "error"));
-        let cancelled = error.is_some_and(|error| error.starts_with(CANCELLED));
-        Some(ToolResult { call: id(result, "id"), name: json::text(result, "name")?, cancelled })
+        let response = result.get("response").unwrap_or(&Value::Null);
+        let cancelled = json::text(response, "error").is_some_and(|error| error.starts_with(CANCELLED));
+        let said = json::text(response, "output").map_or("", unwrapped);
+        Some(ToolResult { call: id(result, "id"), name: json::text(result, "name")?, cancelled, said })
     })
 }
 
@@ -85,8 +92,11 @@ mod tests {
             { "text": "words" },
         ] });
         let found: Vec<_> = results(&parts, "content").collect();
-        let result = |call, name, cancelled| ToolResult { call, name, cancelled };
-        assert_eq!(found, [result(Some("i"), "a", true), result(None, "b", false)]);
+        let result = |call, name, cancelled, said| ToolResult { call, name, cancelled, said };
+        assert_eq!(
+            found,
+            [result(Some("i"), "a", true, ""), result(None, "b", false, "[Operation Cancelled]")]
+        );
         assert_eq!(words(&parts, "content").as_deref(), Some("words"));
         assert_eq!(words(&json!({ "content": "as it is" }), "content").as_deref(), Some("as it is"));
         assert_eq!(words(&json!({ "content": [] }), "content"), None);

@@ -20,7 +20,7 @@ use crate::{
 /// The tool by which Gemini asks its person.
 const QUESTION_TOOL: &str = "ask_user";
 /// The tool by which Gemini runs commands. Only its results are in Gemini's own words; others hand on what a file or a server says.
-const SHELL_TOOL: &str = "run_shell_command";
+pub(super) const SHELL_TOOL: &str = "run_shell_command";
 
 pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     let HookPayload { value, event, mut context } = match HookPayload::parse(event, payload) {
@@ -90,8 +90,8 @@ fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
     let name = tool_name(value);
     let said = if name == SHELL_TOOL { result_words(value) } else { "" };
     let command = value.get("tool_input").and_then(|input| json::text(input, "command")).map(label);
-    if let Some(pid) = said.strip_prefix("Command moved to background (PID: ").and_then(leading_pid) {
-        let work = format!("pid:{pid}");
+    if let Some(pid) = left_running(said) {
+        let work = background(pid);
         out.work_pids.push((work.clone(), pid));
         let body = SignalBody::WorkStarted { id: work, what: WorkKind::Shell, label: command, process: None };
         context.push(out, body);
@@ -102,6 +102,16 @@ fn tool_finished(value: &Value, context: &Context, out: &mut Parsed) {
         context.push(out, SignalBody::Aborted { tools_to_work: false, call: Some(call(&name)) });
     }
     context.push(out, SignalBody::ToolFinished { id: call(&name), name, failed: cancelled });
+}
+
+/// The process of a command that goes on in the background, by what its call gave to the model.
+pub(super) fn left_running(said: &str) -> Option<u32> {
+    said.strip_prefix("Command moved to background (PID: ").and_then(leading_pid)
+}
+
+/// The work that a process in the background stands for.
+pub(super) fn background(pid: u32) -> String {
+    format!("pid:{pid}")
 }
 
 fn notification(value: &Value, context: &Context, out: &mut Parsed) {

@@ -5,10 +5,10 @@
 use serde_json::{Value, json};
 use watchkeeper_core::{
     Wall,
-    signal::{Activity, Facts, Prompt, PromptOrigin, SignalBody, Thread},
+    signal::{Activity, Facts, Prompt, PromptOrigin, SignalBody, Thread, WorkKind},
 };
 
-use super::payload::call;
+use super::payload::{SHELL_TOOL, background, call, left_running};
 use crate::{
     adapter::{Parsed, TranscriptReader},
     content_parts::{ToolResult, results, words},
@@ -60,6 +60,7 @@ impl Reader {
                 self.cancelled(last, context, out);
             }
             for result in results {
+                went_on(&result, context, out);
                 let name = label(result.name);
                 let failed = result.cancelled;
                 context.push(out, SignalBody::ToolFinished { id: call(&name), name, failed });
@@ -122,6 +123,17 @@ impl TranscriptReader for Reader {
 
     fn save(&self) -> Value {
         json!({ "prompted": self.prompted.map(|at| at.0) })
+    }
+}
+
+/// A command that goes on in the background, should its hook have been lost. It began when it was called: by now it may have
+/// ended already, which its process told.
+fn went_on(result: &ToolResult<'_>, context: &Context, out: &mut Parsed) {
+    let pid = left_running(result.said).filter(|_| result.name == SHELL_TOOL);
+    if let (Some(pid), Some(made)) = (pid, result.call.and_then(made_at)) {
+        let (id, what) = (background(pid), WorkKind::Shell);
+        let context = Context { at: Some(made), ..context.clone() };
+        context.push(out, SignalBody::WorkStarted { id, what, label: None, process: None });
     }
 }
 

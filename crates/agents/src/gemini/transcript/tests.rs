@@ -72,6 +72,31 @@ fn a_late_cancellation_is_not_of_the_next_turn() {
 }
 
 #[test]
+fn a_command_that_goes_on_began_with_its_call() {
+    let record = |tool: &str, call: &str| {
+        let output = "<untrusted_context>\\nCommand moved to background (PID: 230). Output hidden.";
+        format!(
+            r#"{{"id":"i","timestamp":"2026-11-30T08:27:00.000Z","type":"user","content":[{{"functionResponse":{{"id":"{call}","name":"{tool}","response":{{"output":"{output}"}}}}}}]}}"#
+        )
+    };
+    let said = |record: String| {
+        let mut out = Parsed::default();
+        Reader::new("s", None).line(record.as_bytes(), &mut out);
+        assert!(out.work_pids.is_empty());
+        let first = out.observations.into_iter().next().expect("an end at least");
+        (format!("{:?}", first.body), first.at)
+    };
+    let (body, at) = said(record(SHELL_TOOL, "c_1796027196672_0"));
+    assert_eq!(body, r#"WorkStarted { id: "pid:230", what: Shell, label: None, process: None }"#);
+    assert_eq!(at, Some(Wall(1_796_027_196_672)));
+    // What a file says, and a call of which nobody knows when it was made.
+    for (tool, call) in [("read_file", "c_1796027196672_0"), (SHELL_TOOL, "c")] {
+        let (body, _) = said(record(tool, call));
+        assert!(body.starts_with("ToolFinished"), "{body}");
+    }
+}
+
+#[test]
 fn the_time_of_a_call_is_in_its_id() {
     assert_eq!(made_at("a__a_1796027196672_0"), Some(Wall(1_796_027_196_672)));
     for other in ["", "_", "a", "call_f4f9803add2c", "1796027196672", "a_179602719667_0", "a_17960271966x2_0"]
