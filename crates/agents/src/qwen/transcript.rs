@@ -1,4 +1,4 @@
-//! Qwen Code's chat file: the notices by which the end of background work begins a turn (no hook tells that), and
+//! Qwen Code's chat file: prompts, the notices by which the end of background work begins a turn (no hook tells that), and
 //! calls that the person cancelled.
 
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ use crate::{
 
 /// How far into a line its type stands, behind three ids and a time.
 const TYPE_WITHIN: usize = 512;
+/// Who wrote what a person typed.
+const PERSON: &str = "real_user";
 const WANTED: [&[u8]; 3] = [b"\"type\":\"user\"", b"\"type\":\"assistant\"", b"\"type\":\"tool_result\""];
 
 #[derive(Debug)]
@@ -85,7 +87,14 @@ impl TranscriptReader for Reader {
             self.calls.move_to(&mut self.earlier);
         }
         match (kind, text(&record, "subtype")) {
-            // A person's own prompt has its hook.
+            // A person's own prompt has its hook as well, unless that is lost. A command for Qwen itself begins no turn.
+            ("user", None) if text(&record, "provenance") == Some(PERSON) => {
+                let text = words(message, "parts").filter(|text| !text.trim_start().starts_with('/'));
+                if let Some(text) = text {
+                    let prompt = Prompt { text, origin: PromptOrigin::Person };
+                    context.push(out, SignalBody::Started { prompt: Some(prompt) });
+                }
+            }
             ("user", Some("notification" | "cron")) => {
                 let text = words(message, "parts").unwrap_or_default();
                 let ends = notices(&text);

@@ -41,8 +41,13 @@ fn a_notice_begins_a_turn_and_ends_its_work() {
 fn a_persons_words_are_none_of_that() {
     check(
         r#""type":"user","provenance":"real_user","message":{"parts":[{"text":"<task-notification>"}]}"#,
-        &[],
+        &[r#"Started { prompt: Some(Prompt { text: "<task-notification>", origin: Person }) }"#],
     );
+    let of = |provenance: &str, text: &str| {
+        format!(r#""type":"user","provenance":"{provenance}","message":{{"parts":[{{"text":"{text}"}}]}}"#)
+    };
+    check(&of("real_user", "/help"), &[]);
+    check(&of("other", "p"), &[]);
 }
 
 #[test]
@@ -65,9 +70,13 @@ fn a_late_cancellation_is_not_of_the_next_turn() {
     let called =
         r#""type":"assistant","message":{"parts":[{"text":"x"},{"functionCall":{"id":"c","name":"a"}}]}"#;
     let cancelled = r#""type":"tool_result","message":{"parts":[{"functionResponse":{"id":"c","name":"a","response":{"error":"[Operation Cancelled]"}}}]}"#;
+    let started = r#"Started { prompt: Some(Prompt { text: "p", origin: Person }) }"#;
     let (progress, aborted) = ("Activity { what: Progress }", "Aborted { tools_to_work: false, call: None }");
-    check_all(&[prompt, called, cancelled], &[progress, aborted]);
-    check_all(&[prompt, called, prompt, cancelled], &[progress]);
-    check_all(&[prompt, called, prompt, called, cancelled], &[progress, progress]);
-    check_all(&[prompt, called, prompt, cancelled, called, cancelled], &[progress, progress, aborted]);
+    check_all(&[prompt, called, cancelled], &[started, progress, aborted]);
+    check_all(&[prompt, called, prompt, cancelled], &[started, progress, started]);
+    check_all(&[prompt, called, prompt, called, cancelled], &[started, progress, started, progress]);
+    check_all(
+        &[prompt, called, prompt, cancelled, called, cancelled],
+        &[started, progress, started, progress, aborted],
+    );
 }
