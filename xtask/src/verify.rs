@@ -18,7 +18,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "unit", what: "tests of all crates, the recorded sessions among them", run: unit },
     Stage {
         name: "sim",
-        what: "10,000 made-up schedules with faults; everything must be reached",
+        what: "10,000 made-up schedules with faults; everything must be reached; recordings while something goes wrong",
         run: simulate,
     },
     Stage { name: "faults", what: "five planted faults, each found within 1,000 seeds", run: planted_faults },
@@ -134,7 +134,8 @@ fn tools() -> Result<()> {
 
 fn simulate() -> Result<()> {
     let run = ["run", "--quiet", "--profile", "sim", "--package", "watchkeeper-sim", "--"];
-    execute(cargo().args(run).args(["simulate", "--seeds", "10000"]))
+    execute(cargo().args(run).args(["simulate", "--seeds", "10000"]))?;
+    execute(cargo().args(run).args(["perturb", "tests/recordings"]))
 }
 
 fn planted_faults() -> Result<()> {

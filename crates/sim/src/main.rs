@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use watchkeeper_sim::{recordings, world};
+use watchkeeper_sim::{perturb, recordings, world};
 
 #[derive(Debug, Parser)]
 #[command(about = "Runs the real core in virtual time")]
@@ -15,6 +15,8 @@ struct Cli {
 enum Command {
     /// Replay recorded agent sessions through the real adapters and the real core, and compare with their labels
     Recordings(recordings::Args),
+    /// Replay recorded sessions while something goes wrong: hooks lost, late, repeated or swapped, the daemon killed
+    Perturb(perturb::Args),
     /// Play made-up schedules against the real core, with faults, and check what must hold after every step
     Simulate(world::Args),
 }
@@ -22,6 +24,7 @@ enum Command {
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         Command::Recordings(args) => recordings::run(&args),
+        Command::Perturb(args) => perturb::run(&args),
         Command::Simulate(args) => world::run(&args),
     }
 }

@@ -28,8 +28,8 @@ fn hook(t: f64, event: &str, session: &str, pid: u32, exe: &str, mut fields: Val
     };
     let ancestry = vec![process(pid + 1, pid, "/usr/bin/watchkeeper-hook"), process(pid, 1, exe)];
     let payload = fields.to_string().into_bytes();
-    let kind =
-        EventKind::Hook { event: event.to_owned(), argv: Vec::new(), payload, ancestry, answered: false };
+    let (event, argv) = (event.to_owned(), Vec::new());
+    let kind = EventKind::Hook { begun: t, delivery: 0, event, argv, payload, ancestry, answered: false };
     Event { t, kind }
 }
 

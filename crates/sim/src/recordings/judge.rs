@@ -7,7 +7,7 @@ use watchkeeper_core::view::ShownState;
 use super::{load::Recording, replay::Replay};
 
 /// How far a transition may lag the first evidence, in seconds.
-pub(super) const TOLERANCE_S: f64 = 1.0;
+pub(crate) const TOLERANCE_S: f64 = 1.0;
 
 /// One derived state.
 #[derive(Debug, Clone)]
@@ -19,6 +19,27 @@ pub struct Interval {
     pub to: Option<f64>,
 }
 
+/// A piece of labelled time at which another state was shown.
+#[derive(Debug, Clone)]
+pub struct Wrong {
+    pub session: String,
+    pub from: f64,
+    pub to: f64,
+    pub is: ShownState,
+    /// `None`: nothing.
+    pub shown: Option<ShownState>,
+    /// Since when the label says so.
+    pub since: f64,
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { session, from, to, is, shown, since: _ } = self;
+        let shown = shown.map_or("nothing", ShownState::name);
+        write!(f, "{from:.3}-{to:.3} {} is {}, shown {shown}", short(session), is.name())
+    }
+}
+
 /// The verdict on one recording.
 #[derive(Debug)]
 pub struct Judged {
@@ -27,8 +48,8 @@ pub struct Judged {
     pub wrong_s: f64,
     /// Labels whose state was shown, but only after the tolerance.
     pub late: u32,
-    /// One line for each piece of wrong time.
-    pub wrong: Vec<String>,
+    /// Each piece of wrong time.
+    pub wrong: Vec<Wrong>,
     /// Right and labelled seconds of each state.
     pub seconds: BTreeMap<ShownState, (f64, f64)>,
     /// Whether the machine was kept awake at the start and end of each label.
@@ -64,17 +85,23 @@ pub(super) fn recall(seconds: &BTreeMap<ShownState, (f64, f64)>) -> Option<f64> 
 /// Judges a finished replay.
 #[must_use]
 pub fn judge(recording: &Recording, replay: &Replay) -> Judged {
+    judge_within(recording, replay, TOLERANCE_S)
+}
+
+/// Judges a replay in which what happened is noticed later than it was recorded.
+#[must_use]
+pub(crate) fn judge_within(recording: &Recording, replay: &Replay, tolerance_s: f64) -> Judged {
     let intervals = intervals(replay);
     let (mut wrong_s, mut late, mut wrong) = (0.0, 0, Vec::new());
     let mut seconds: BTreeMap<ShownState, (f64, f64)> = BTreeMap::new();
     for label in &recording.labels {
-        let (from, to) = (label.from + TOLERANCE_S, label.to);
+        let (from, to) = (label.from + tolerance_s, label.to);
         if from >= to {
             continue;
         }
         let mut right = 0.0;
         let mut wrong_at_start = true;
-        let mut seen: Vec<(f64, f64, &str)> = Vec::new();
+        let mut seen: Vec<(f64, f64, Option<ShownState>)> = Vec::new();
         let mut covered = from;
         for interval in intervals.iter().filter(|i| i.session == label.session) {
             let (a, b) = (interval.from.max(from), interval.to.unwrap_or(f64::INFINITY).min(to));
@@ -82,26 +109,23 @@ pub fn judge(recording: &Recording, replay: &Replay) -> Judged {
                 continue;
             }
             if a > covered {
-                seen.push((covered, a, "nothing"));
+                seen.push((covered, a, None));
             }
             covered = b;
             if interval.state == label.state {
                 right += b - a;
                 wrong_at_start &= a > from;
             } else {
-                seen.push((a, b, interval.state.name()));
+                seen.push((a, b, Some(interval.state)));
             }
         }
         if covered < to {
-            seen.push((covered, to, "nothing"));
+            seen.push((covered, to, None));
         }
-        for (a, b, state) in seen {
-            wrong_s += b - a;
-            wrong.push(format!(
-                "{a:.3}-{b:.3} {} is {}, shown {state}",
-                short(&label.session),
-                label.state.name()
-            ));
+        for (from, to, shown) in seen {
+            wrong_s += to - from;
+            let session = label.session.clone();
+            wrong.push(Wrong { session, from, to, is: label.state, shown, since: label.from });
         }
         if wrong_at_start && right > 0.0 {
             late += 1;

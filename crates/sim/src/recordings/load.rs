@@ -35,15 +35,19 @@ pub struct Recording {
 }
 
 /// Something that could be noticed, at `t` seconds.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Event {
     pub t: f64,
     pub kind: EventKind,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum EventKind {
     Hook {
+        /// When it began, by which what it tells is put in order; it arrives at the event's time.
+        begun: f64,
+        /// By which a repetition is known; two hooks never share one. 0 names none.
+        delivery: u64,
         event: String,
         /// Behind the agent and the event.
         argv: Vec<String>,
@@ -223,6 +227,7 @@ fn events(text: &str) -> anyhow::Result<(Vec<Event>, Wall)> {
     let (mut events, mut wall_zero) = (Vec::new(), None);
     let mut chains: BTreeMap<u32, Vec<ProcessInfo>> = BTreeMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let delivery = number as u64 + 1;
         let line: Line =
             serde_json::from_str(line).with_context(|| format!("events.jsonl line {}", number + 1))?;
         let (t, kind) = match line {
@@ -231,7 +236,7 @@ fn events(text: &str) -> anyhow::Result<(Vec<Event>, Wall)> {
                 let argv = argv.into_iter().skip(2).collect();
                 let ancestry = ancestry.into_iter().map(process).collect();
                 let answered = responded.is_some();
-                (t, EventKind::Hook { event, argv, payload, ancestry, answered })
+                (t, EventKind::Hook { begun: t, delivery, event, argv, payload, ancestry, answered })
             }
             Line::Opencode { t, event, pid, data, ancestry } => {
                 if !ancestry.is_empty() {
@@ -239,7 +244,8 @@ fn events(text: &str) -> anyhow::Result<(Vec<Event>, Wall)> {
                 }
                 let payload = data.to_string().into_bytes();
                 let ancestry = chains.get(&pid).cloned().unwrap_or_default();
-                (t, EventKind::Hook { event, argv: Vec::new(), payload, ancestry, answered: false })
+                let argv = Vec::new();
+                (t, EventKind::Hook { begun: t, delivery, event, argv, payload, ancestry, answered: false })
             }
             Line::Transcript { t, path, append } => {
                 (t, EventKind::Transcript { path, append: append.into_bytes() })

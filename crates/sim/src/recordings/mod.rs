@@ -7,6 +7,8 @@ mod judge;
 mod load;
 mod replay;
 mod report;
+mod restart;
+mod truth;
 
 use anyhow::Context as _;
 use std::{
@@ -16,9 +18,14 @@ use std::{
 
 use watchkeeper_core::AgentKind;
 
-pub use judge::{Interval, Judged, judge};
+pub use judge::{Interval, Judged, Wrong, judge};
 pub use load::{Event, EventKind, Label, Recording, STATES, find};
 pub use replay::{NoAdapter, Replay};
+pub(crate) use {
+    judge::{TOLERANCE_S, judge_within},
+    replay::Told,
+    truth::Truth,
+};
 
 /// What to replay.
 #[derive(Debug, clap::Args)]
@@ -71,14 +78,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The folder name that tells the agent.
-fn agent_of(path: &Path) -> String {
+pub(crate) fn agent_of(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().and_then(Path::file_name);
     folder.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// The agent whose adapter reads such a folder's recordings.
-fn kind_of(folder: &str) -> Option<AgentKind> {
+pub(crate) fn kind_of(folder: &str) -> Option<AgentKind> {
     match folder {
         // Codex below its shared server.
         "codex-daemon" => Some(AgentKind::Codex),

@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 use watchkeeper_agents::{
-    Adapter, LineScanner, Observation, Parsed, TranscriptReader, adapter,
-    ancestry::{self, Found, ProcessInfo},
+    Adapter, LineScanner, Observation, Parsed, TranscriptReader,
+    adapter::{Line, adapter},
+    ancestry::{self, Found},
     hook_time,
 };
 use watchkeeper_core::{
@@ -19,7 +20,11 @@ use watchkeeper_core::{
     view::ShownState,
 };
 
-use super::load::{Event, EventKind, Recording};
+use super::{
+    load::{Event, EventKind, Recording},
+    restart::{Disk, Place},
+    truth::Truth,
+};
 
 /// The clocks at t = 0; anything but zero.
 const ZERO: Duration = Duration::from_secs(1000);
@@ -47,24 +52,35 @@ impl std::error::Error for NoAdapter {}
 /// One recording being replayed.
 #[derive(Debug)]
 pub struct Replay {
-    core: Core,
-    adapter: &'static dyn Adapter,
+    pub(super) core: Core,
+    pub(super) adapter: &'static dyn Adapter,
     wall_zero: Wall,
-    t: f64,
+    pub(super) t: f64,
     /// Contents so far of every file that was written.
-    files: BTreeMap<String, Vec<u8>>,
-    /// Cursors by session and path; they stay when a file is no longer followed.
-    followed: BTreeMap<(SessionKey, String), Follower>,
-    /// Which file of a session is followed now.
-    following: BTreeMap<SessionKey, String>,
+    pub(super) files: BTreeMap<String, Vec<u8>>,
+    /// Contents of the agent's own state files that are there now.
+    states: BTreeMap<String, Vec<u8>>,
+    /// The file of each session that is followed.
+    pub(super) following: BTreeMap<SessionKey, Follower>,
     /// The newest start time seen of each pid.
     starts: BTreeMap<u32, u64>,
     exited: BTreeSet<(u32, u64)>,
-    /// Which session named a process for its work.
-    work_of: BTreeMap<(u32, u64), String>,
     /// The session that a state file last spoke of.
-    stated: BTreeMap<String, String>,
-    deliveries: u128,
+    pub(super) stated: BTreeMap<String, String>,
+    /// What a restart leaves.
+    pub(super) disk: Disk,
+    /// What hooks left since the daemon went; `None` while it runs.
+    pub(super) spool: Option<Vec<Event>>,
+    /// Asked for by the core and not done yet, in order.
+    effects: VecDeque<Effect>,
+    /// Effects wait: they are being done already, or nothing may be done yet.
+    pub(super) effects_wait: bool,
+    /// What a look at processes would find; nothing is known of them without.
+    pub(super) truth: Option<Truth>,
+    /// What the core was told, where somebody wants to know.
+    pub(super) told: Option<Vec<Told>>,
+    /// Of the events, from 1.
+    number: usize,
     timeline: BTreeMap<SessionKey, Vec<(f64, ShownState)>>,
     /// When the machine's demand changed, and to what.
     demand: Vec<(f64, bool)>,
@@ -74,10 +90,55 @@ pub struct Replay {
 }
 
 #[derive(Debug)]
-struct Follower {
+pub(super) struct Follower {
+    path: String,
     offset: usize,
     scanner: LineScanner,
     reader: Box<dyn TranscriptReader>,
+}
+
+/// One statement that reached the core.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    /// When it did.
+    pub(crate) t: f64,
+    /// Number of the event that brought it, from 1 (0: time or a restart did).
+    pub(crate) event: usize,
+    pub(crate) source: Source,
+    pub(crate) session: String,
+    pub(crate) thread: Thread,
+    pub(crate) body: SignalBody,
+}
+
+/// Where statements come from that have no hook to name their delivery: what is read twice counts once.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    Hook(u64),
+    Line {
+        file: usize,
+        offset: u64,
+        first: usize,
+    },
+    State {
+        content: usize,
+    },
+    /// Never told twice.
+    System,
+}
+
+impl Origin {
+    fn delivery(self, index: usize, told: u128) -> DeliveryId {
+        let number = |n: usize| n as u128;
+        let id = match self {
+            Self::Hook(0) | Self::System => told,
+            Self::Hook(delivery) => 1 << 120 | u128::from(delivery) << 32 | number(index),
+            Self::Line { file, offset, first } => {
+                2 << 120 | number(file) << 96 | u128::from(offset) << 32 | number(index - first.min(index))
+            }
+            Self::State { content } => 3 << 120 | number(content),
+        };
+        DeliveryId(id)
+    }
 }
 
 impl Replay {
@@ -88,21 +149,24 @@ impl Replay {
     pub fn new(recording: &Recording) -> Result<Self, NoAdapter> {
         let agent = recording.agent;
         let adapter = adapter(agent).ok_or(NoAdapter { agent })?;
-        let traits =
-            AgentTraits::from([(agent, watchkeeper_core::AgentTrait { wakes_model: adapter.wakes_model() })]);
         Ok(Self {
-            core: Core::new(Settings::default(), traits),
+            core: fresh(adapter),
             adapter,
             wall_zero: recording.wall_zero,
             t: 0.0,
             files: BTreeMap::new(),
-            followed: BTreeMap::new(),
+            states: BTreeMap::new(),
             following: BTreeMap::new(),
-            starts: BTreeMap::new(),
+            starts: starts(&recording.events),
             exited: BTreeSet::new(),
-            work_of: BTreeMap::new(),
             stated: BTreeMap::new(),
-            deliveries: 0,
+            disk: Disk::default(),
+            spool: None,
+            effects: VecDeque::new(),
+            effects_wait: false,
+            truth: None,
+            told: None,
+            number: 0,
             timeline: BTreeMap::new(),
             demand: vec![(0.0, false)],
             unknown: BTreeMap::new(),
@@ -144,22 +208,44 @@ impl Replay {
     /// Lets time pass up to an event, then tells it.
     pub fn event(&mut self, event: &Event) {
         self.advance(event.t);
+        self.number += 1;
         match &event.kind {
-            EventKind::Hook { event, argv, payload, ancestry, answered: _ } => {
-                self.hook(event, argv, payload, ancestry);
-            }
+            EventKind::Hook { .. } => match &mut self.spool {
+                Some(spool) => spool.push(event.clone()),
+                None => self.hook(event, Source::Hook),
+            },
             EventKind::Transcript { path, append } => {
                 self.files.entry(path.clone()).or_default().extend_from_slice(append);
-                let readers: Vec<SessionKey> =
-                    self.following.iter().filter(|(_, p)| *p == path).map(|(key, _)| key.clone()).collect();
+                let readers = self.following.iter().filter(|(_, f)| f.path == *path);
+                let readers: Vec<SessionKey> = readers.map(|(key, _)| key.clone()).collect();
                 for key in readers {
                     self.read_on(&key);
                 }
             }
-            EventKind::Registry { path, content } => self.registry(path, content.as_deref()),
+            EventKind::Registry { path, content } => {
+                match content {
+                    Some(content) => self.states.insert(path.clone(), content.clone()),
+                    None => self.states.remove(path),
+                };
+                self.state_file(path);
+            }
             EventKind::Exit { pid } => self.exit(*pid),
             EventKind::Other => {}
         }
+    }
+
+    /// Looks at processes find what the labels say.
+    pub(crate) fn know(&mut self, truth: Truth) {
+        self.truth = Some(truth);
+    }
+
+    /// Keeps what the core is told.
+    pub(crate) fn listen(&mut self) {
+        self.told = Some(Vec::new());
+    }
+
+    pub(crate) fn heard(&mut self) -> Vec<Told> {
+        self.told.take().unwrap_or_default()
     }
 
     /// Something that the recording does not have: the lid, the displays, the mains.
@@ -171,7 +257,7 @@ impl Replay {
     pub fn advance(&mut self, t: f64) {
         let mut reached = 0_u32;
         while let Some((at, deadline)) = self.core.next_deadline() {
-            if at > mono(t) {
+            if at > mono(t) || self.spool.is_some() {
                 break;
             }
             self.t = self.t.max(seconds(at));
@@ -185,18 +271,27 @@ impl Replay {
         self.t = self.t.max(t);
     }
 
-    fn now(&self) -> Now {
+    pub(super) fn now(&self) -> Now {
         let mono = mono(self.t);
+        Now { mono, boot: Boot(mono.0), wall: self.wall(self.t), boot_id: BOOT }
+    }
+
+    fn wall(&self, t: f64) -> Wall {
         #[expect(clippy::cast_possible_truncation, reason = "recordings last minutes")]
-        let wall = Wall(self.wall_zero.0 + (self.t * 1000.0).round() as i64);
-        Now { mono, boot: Boot(mono.0), wall, boot_id: BOOT }
+        let since = (t * 1000.0).round() as i64;
+        Wall(self.wall_zero.0 + since)
     }
 
     fn alive(&self, pid: u32, start: u64) -> bool {
         !self.exited.contains(&(pid, start))
     }
 
-    fn hook(&mut self, event: &str, argv: &[String], payload: &[u8], chain: &[ProcessInfo]) {
+    pub(super) fn hook(&mut self, hook: &Event, source: Source) {
+        let EventKind::Hook { begun, delivery, event, argv, payload, ancestry: chain, answered: _ } =
+            &hook.kind
+        else {
+            return;
+        };
         for process in chain {
             self.starts.insert(process.pid, process.start);
         }
@@ -204,7 +299,9 @@ impl Replay {
             Found::Agent { index, shared } => chain.get(index).map(|process| (process, shared)),
             Found::None { .. } => None,
         };
-        let process = found.filter(|(p, _)| self.alive(p.pid, p.start)).map(|(p, shared)| AgentProcess {
+        // A spooled one names who was above it, living or not; by the socket only the living are found.
+        let is_named = |pid, start| source == Source::Spool || self.alive(pid, start);
+        let process = found.filter(|(p, _)| is_named(p.pid, p.start)).map(|(p, shared)| AgentProcess {
             process: ProcessRef { pid: p.pid, start: p.start, boot: BOOT },
             shared,
             declared: false,
@@ -214,13 +311,18 @@ impl Replay {
         let mut parsed = self.adapter.payload(Some(event), &arguments, payload);
         self.count(&mut parsed);
         self.resolve_work(&mut parsed);
-        let now = self.now();
-        let lag = hook_time::lag(&parsed.observations, now.wall);
-        let happened = Stamp { boot: now.boot.before(lag), boot_id: now.boot_id };
-        for mut observation in parsed.observations {
+        let lag = hook_time::lag(&parsed.observations, self.wall(*begun));
+        let happened = Stamp { boot: Boot(mono(*begun).0).before(lag), boot_id: BOOT };
+        let mut sessions = BTreeSet::new();
+        for (index, mut observation) in parsed.observations.into_iter().enumerate() {
             observation.facts.can_ask = observation.facts.can_ask.or(can_ask);
             self.find_transcript(&mut observation);
-            self.observe(observation, None, Source::Hook, happened, process);
+            sessions.extend(observation.session.clone());
+            let delivery = Origin::Hook(*delivery).delivery(index, self.disk.told());
+            self.observe(observation, delivery, source, happened, process);
+        }
+        for session in sessions {
+            self.read_on(&SessionKey::new(self.adapter.kind(), session));
         }
     }
 
@@ -245,9 +347,6 @@ impl Replay {
                     && *id == work
                 {
                     *process = found;
-                    if let Some(session) = &observation.session {
-                        self.work_of.insert((pid, start), session.clone());
-                    }
                 }
             }
         }
@@ -264,23 +363,29 @@ impl Replay {
         }
     }
 
-    /// Completes an observation as the shell does and tells it to the core.
+    /// Completes an observation as the shell does and tells it to the core, unless that delivery is known.
     fn observe(
         &mut self,
         observation: Observation,
-        session: Option<&str>,
+        delivery: DeliveryId,
         source: Source,
         happened: Stamp,
         process: Option<AgentProcess>,
     ) {
-        let Some(id) = observation.session.as_deref().or(session) else { return };
-        self.deliveries += 1;
+        let Some(id) = observation.session else { return };
+        if !self.disk.known.insert(delivery.0) {
+            return;
+        }
+        if let Some(told) = &mut self.told {
+            let (thread, body) = (observation.thread.clone(), observation.body.clone());
+            told.push(Told { t: self.t, event: self.number, source, session: id.clone(), thread, body });
+        }
         let signal = Signal {
             key: SessionKey::new(self.adapter.kind(), id),
             incarnation: None,
             turn: observation.turn,
             thread: observation.thread,
-            delivery: DeliveryId(self.deliveries),
+            delivery,
             source,
             happened: Some(happened),
             process,
@@ -297,34 +402,50 @@ impl Replay {
     }
 
     fn read_on(&mut self, key: &SessionKey) {
-        let Some(path) = self.following.get(key).cloned() else { return };
-        let slot = (key.clone(), path);
-        let Some(mut follower) = self.followed.remove(&slot) else { return };
+        let Some(follower) = self.following.get_mut(key) else { return };
         let mut parsed = Parsed::default();
-        if let Some(bytes) = self.files.get(&slot.1).and_then(|file| file.get(follower.offset..)) {
-            follower.offset += bytes.len();
-            follower.scanner.push(bytes, follower.reader.as_mut(), &mut parsed);
+        let Some(bytes) = self.files.get(&follower.path).and_then(|file| file.get(follower.offset..)) else {
+            return;
+        };
+        if bytes.is_empty() {
+            return;
         }
-        self.followed.insert(slot, follower);
+        follower.offset += bytes.len();
+        follower.scanner.push(bytes, follower.reader.as_mut(), &mut parsed);
+        let place = self.disk.keeps.then(|| Place {
+            offset: follower.offset - usize::try_from(follower.scanner.pending()).unwrap_or(0),
+            reader: follower.reader.save(),
+        });
+        let path = follower.path.clone();
+        let file = self.disk.number_of_file(&path);
         self.count(&mut parsed);
         self.resolve_work(&mut parsed);
-        for observation in parsed.observations {
+        let mut lines = std::mem::take(&mut parsed.lines).into_iter().peekable();
+        let mut line = Line::default();
+        for (index, mut observation) in parsed.observations.into_iter().enumerate() {
+            while let Some(next) = lines.next_if(|next| next.first <= index) {
+                line = next;
+            }
+            observation.session.get_or_insert_with(|| key.id.clone());
             let happened = self.written(&observation);
-            self.observe(observation, Some(&key.id), Source::Transcript, happened, None);
+            let origin = Origin::Line { file, offset: line.offset, first: line.first };
+            let delivery = origin.delivery(index, self.disk.told());
+            self.observe(observation, delivery, Source::Transcript, happened, None);
+        }
+        if let Some(place) = place {
+            self.disk.cursors.insert((key.clone(), path), place);
         }
     }
 
-    fn registry(&mut self, path: &str, content: Option<&[u8]>) {
+    /// Looks at one state file, if it lies beside a transcript that is followed.
+    fn state_file(&mut self, path: &str) {
         let Some((folder, name)) = path.rsplit_once('/') else { return };
-        let watched =
-            self.files.keys().any(|file| self.adapter.state_dirs(file).iter().any(|dir| dir == folder));
-        let known = self.core.sessions().iter().any(|s| {
-            s.transcript.as_deref().is_some_and(|t| self.adapter.state_dirs(t).iter().any(|d| d == folder))
-        });
-        if !watched && !known {
+        let is_beside = |f: &Follower| self.adapter.state_dirs(&f.path).iter().any(|dir| dir == folder);
+        if !self.following.values().any(is_beside) {
             return;
         }
-        let Some(mut file) = self.adapter.state_file(name, content) else { return };
+        let content = self.states.get(path);
+        let Some(mut file) = self.adapter.state_file(name, content.map(Vec::as_slice)) else { return };
         match &file.observation.session {
             Some(session) => {
                 self.stated.insert(path.to_owned(), session.clone());
@@ -339,45 +460,59 @@ impl Replay {
                 shared: false,
                 declared: false,
             };
+            let origin = match content {
+                Some(content) => Origin::State { content: self.disk.number_of_state(path, content) },
+                None => Origin::System,
+            };
             let happened = self.written(&file.observation);
             let process = Some(process).filter(|_| start != 0);
-            self.observe(file.observation, None, Source::AgentState, happened, process);
+            let delivery = origin.delivery(0, self.disk.told());
+            self.observe(file.observation, delivery, Source::AgentState, happened, process);
         }
     }
 
     fn exit(&mut self, pid: u32) {
         let Some(start) = self.starts.get(&pid).copied() else { return };
-        if !self.exited.insert((pid, start)) {
+        if !self.exited.insert((pid, start)) || self.spool.is_some() {
             return;
         }
         let gone = ProcessRef { pid, start, boot: BOOT };
-        let mut watching: Vec<SessionKey> =
-            self.core.sessions().into_iter().filter(|s| s.processes.contains(&gone)).map(|s| s.key).collect();
-        let worked = self.work_of.remove(&(pid, start));
-        watching.extend(worked.map(|session| SessionKey::new(self.adapter.kind(), session)));
-        for key in watching {
-            let observation = Observation {
-                session: Some(key.id),
-                turn: None,
-                thread: Thread::Main,
-                at: None,
-                facts: Facts::default(),
-                body: SignalBody::ProcessExited { process: gone },
-            };
-            let happened = self.now().stamp();
-            self.observe(observation, None, Source::Process, happened, None);
-        }
+        // The core finds the others that it concerns.
+        let Some((key, _)) = self.core.incarnations_of(&gone).into_iter().next() else { return };
+        let observation = Observation {
+            session: Some(key.id),
+            turn: None,
+            thread: Thread::Main,
+            at: None,
+            facts: Facts::default(),
+            body: SignalBody::ProcessExited { process: gone },
+        };
+        let (delivery, happened) = (Origin::System.delivery(0, self.disk.told()), self.now().stamp());
+        self.observe(observation, delivery, Source::Process, happened, None);
     }
 
     /// One input, all that follows from it, and a look at the result.
-    fn handle(&mut self, body: InputBody) {
-        let mut waiting = VecDeque::from([body]);
-        while let Some(body) = waiting.pop_front() {
-            let outcome = self.core.handle(&Input { now: self.now(), body });
-            for effect in outcome.effects {
-                waiting.extend(self.carry_out(effect));
+    pub(super) fn handle(&mut self, body: InputBody) {
+        let input = Input { now: self.now(), body };
+        let outcome = self.core.handle(&input);
+        if self.disk.keeps {
+            self.disk.rows.push(input);
+        }
+        self.effects.extend(outcome.effects);
+        if !self.effects_wait {
+            self.carry_out_all();
+        }
+    }
+
+    /// Everything that the core asked for, and all that follows from that.
+    pub(super) fn carry_out_all(&mut self) {
+        self.effects_wait = true;
+        while let Some(effect) = self.effects.pop_front() {
+            if let Some(body) = self.carry_out(effect) {
+                self.handle(body);
             }
         }
+        self.effects_wait = false;
         for violation in self.core.check_invariants() {
             self.violations.push(format!("t = {}: {violation:?}", self.t));
         }
@@ -405,15 +540,20 @@ impl Replay {
                     [] => Known::Unknown,
                     some => Known::Is(some.iter().any(|p| self.alive(p.pid, p.start))),
                 };
-                let answer = ProbeAnswer { agent_alive, ..ProbeAnswer::default() };
+                let answer = match &self.truth {
+                    Some(truth) => ProbeAnswer { agent_alive, ..truth.answer(&key.id, self.t) },
+                    None => ProbeAnswer { agent_alive, ..ProbeAnswer::default() },
+                };
                 Some(InputBody::ProbeAnswered { key, incarnation, probe, answer })
             }
             Effect::FollowTranscript { key, path } => {
-                self.follow(key, path);
+                self.follow(&key, path);
                 None
             }
             Effect::UnfollowTranscript { key } => {
+                self.read_on(&key);
                 self.following.remove(&key);
+                self.disk.cursors.retain(|(of, _), _| *of != key);
                 None
             }
             Effect::Webhook { .. } => Some(InputBody::WebhookReported { accepted: true }),
@@ -436,14 +576,24 @@ impl Replay {
         }
     }
 
-    fn follow(&mut self, key: SessionKey, path: String) {
-        let slot = (key.clone(), path.clone());
-        if !self.followed.contains_key(&slot) {
-            let Some(reader) = self.adapter.transcript(&key.id, None) else { return };
-            self.followed.insert(slot, Follower { offset: 0, scanner: LineScanner::new(), reader });
+    fn follow(&mut self, key: &SessionKey, path: String) {
+        // Another transcript may have been the session's.
+        self.read_on(key);
+        if self.following.get(key).is_none_or(|f| f.path != path) {
+            let place = self.disk.cursors.get(&(key.clone(), path.clone()));
+            let Some(reader) = self.adapter.transcript(&key.id, place.map(|p| &p.reader)) else { return };
+            let offset = place.map_or(0, |p| p.offset);
+            let scanner = LineScanner::at(offset as u64);
+            self.following.insert(key.clone(), Follower { path: path.clone(), offset, scanner, reader });
         }
-        self.following.insert(key.clone(), path);
-        self.read_on(&key);
+        self.read_on(key);
+        let folders = self.adapter.state_dirs(&path);
+        let is_there =
+            |file: &String| file.rsplit_once('/').is_some_and(|(f, _)| folders.iter().any(|d| d == f));
+        let files: Vec<String> = self.states.keys().filter(|file| is_there(file)).cloned().collect();
+        for file in files {
+            self.state_file(&file);
+        }
     }
 
     /// Notes what is shown now.
@@ -461,7 +611,26 @@ impl Replay {
     }
 }
 
-fn mono(t: f64) -> Mono {
+/// A core that knows nothing yet of this agent's sessions.
+pub(super) fn fresh(adapter: &dyn Adapter) -> Core {
+    let known = watchkeeper_core::AgentTrait { wakes_model: adapter.wakes_model() };
+    Core::new(Settings::default(), AgentTraits::from([(adapter.kind(), known)]))
+}
+
+/// The system knows its processes whether or not a hook tells of them.
+fn starts(events: &[Event]) -> BTreeMap<u32, u64> {
+    let mut starts = BTreeMap::new();
+    for event in events {
+        if let EventKind::Hook { ancestry, .. } = &event.kind {
+            for process in ancestry {
+                starts.entry(process.pid).or_insert(process.start);
+            }
+        }
+    }
+    starts
+}
+
+pub(super) fn mono(t: f64) -> Mono {
     // Rounded to microseconds, so that a moment survives the way to the core and back.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "recordings last minutes")]
     let micros = (t.max(0.0) * 1e6).round() as u64;

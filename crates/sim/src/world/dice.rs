@@ -2,10 +2,10 @@
 
 /// SplitMix64 (public domain, constants as published): small, and good enough to spread schedules.
 #[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
@@ -18,7 +18,7 @@ impl Dice {
     }
 
     /// A number below `limit`, which must not be zero.
-    pub(super) fn below(&mut self, limit: u32) -> u32 {
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
         u32::try_from(self.next() % u64::from(limit.max(1))).unwrap_or(0)
     }
 

@@ -13,6 +13,7 @@ mod shell;
 mod shrink;
 
 pub use campaign::{Args, run};
+pub(crate) use dice::Dice;
 
 #[cfg(test)]
 mod tests;

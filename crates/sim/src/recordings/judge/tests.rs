@@ -29,6 +29,8 @@ fn check(labels: &[(f64, f64, ShownState)], expected: (f64, u32, bool)) {
     let hook = |t: f64, event: &str| Event {
         t,
         kind: EventKind::Hook {
+            begun: t,
+            delivery: 0,
             event: event.to_owned(),
             argv: Vec::new(),
             payload: format!(r#"{{"session_id":"s","prompt_id":"p","hook_event_name":"{event}"}}"#)
