@@ -43,16 +43,18 @@ fn read_event(event: &str, value: &Value, context: &mut Context, out: &mut Parse
         "UserPromptSubmit" => prompt(value, context, out),
         "PreToolUse" => {
             if let Some((id, name)) = tool(value) {
-                context.push(out, SignalBody::ToolStarted { id, name });
+                // What follows is the person's, whether or not the permission request is heard.
+                let asks = matches!(name.as_str(), QUESTION_TOOL | PLAN_TOOL).then(|| asked_by(&name));
+                context.push(out, SignalBody::ToolStarted { id: id.clone(), name });
+                if let Some(reason) = asks {
+                    let subject = LockSubject::Tool(id);
+                    context.push(out, SignalBody::SoftLocked { reason: reason.to_owned(), subject });
+                }
             }
         }
         "PermissionRequest" => {
             let name = json::text(value, "tool_name").map_or_else(String::new, label);
-            let reason = match name.as_str() {
-                QUESTION_TOOL => "question",
-                PLAN_TOOL => "plan_approval",
-                _ => "permission_prompt",
-            };
+            let reason = asked_by(&name);
             let subject = LockSubject::ToolNamed(name);
             context.push(out, SignalBody::SoftLocked { reason: reason.to_owned(), subject });
             out.question = Some(HookQuestion::Permission);
@@ -173,6 +175,15 @@ fn read_event(event: &str, value: &Value, context: &mut Context, out: &mut Parse
             unknown(out, event);
             context.push(out, SignalBody::Unknown { event: label(event) });
         }
+    }
+}
+
+/// What a person is asked who must answer a call of this tool.
+fn asked_by(tool: &str) -> &'static str {
+    match tool {
+        QUESTION_TOOL => "question",
+        PLAN_TOOL => "plan_approval",
+        _ => "permission_prompt",
     }
 }
 

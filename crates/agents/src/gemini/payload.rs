@@ -61,7 +61,13 @@ fn read_event(event: &str, value: &Value, context: &Context, out: &mut Parsed) {
         }
         "BeforeTool" => {
             let name = tool_name(value);
+            let asks = name == QUESTION_TOOL;
             context.push(out, SignalBody::ToolStarted { id: call(&name), name });
+            if asks {
+                // The notice of the question says the same, if it is heard.
+                let subject = LockSubject::ToolNamed(QUESTION_TOOL.to_owned());
+                context.push(out, SignalBody::SoftLocked { reason: "question".to_owned(), subject });
+            }
         }
         "AfterTool" => tool_finished(value, context, out),
         // Before and after each request to the model and each chunk of its answer; `PreCompress` before each request too.

@@ -13,6 +13,18 @@ fn check(event: &str, fields: Value, expected: &[&str]) {
     assert_eq!(said, expected, "{payload}");
 }
 
+/// The permission request that follows may be lost.
+#[test]
+fn a_call_that_asks_a_person_waits() {
+    let call = |name: &str| json!({ "tool_name": name, "tool_use_id": "c" });
+    for (name, reason) in [("AskUserQuestion", "question"), ("ExitPlanMode", "plan_approval")] {
+        let started = format!("Main ToolStarted {{ id: \"c\", name: {name:?} }}");
+        let waits = format!("Main SoftLocked {{ reason: {reason:?}, subject: Tool(\"c\") }}");
+        check("PreToolUse", call(name), &[&started, &waits]);
+    }
+    check("PreToolUse", call("Bash"), &[r#"Main ToolStarted { id: "c", name: "Bash" }"#]);
+}
+
 #[test]
 fn a_prompt_begins_a_turn_and_delivers_ends() {
     check(

@@ -20,6 +20,14 @@ fn a_turn_from_prompt_to_answer() {
         &[r#"Started { prompt: Some(Prompt { text: "hi", origin: Person }) }"#],
     );
     check("BeforeTool", json!({ "tool_name": "x" }), &[r#"ToolStarted { id: "hook:x", name: "x" }"#]);
+    check(
+        "BeforeTool",
+        json!({ "tool_name": "ask_user" }),
+        &[
+            r#"ToolStarted { id: "hook:ask_user", name: "ask_user" }"#,
+            r#"SoftLocked { reason: "question", subject: ToolNamed("ask_user") }"#,
+        ],
+    );
     check("AfterModel", json!({}), &["Activity { what: Progress }"]);
     let stop = json!({ "prompt_response": "done", "stop_hook_active": true });
     check(
