@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from install_agents import CLAUDE, CODEX, OPENCODE
+from install_agents import CLAUDE, CODEX, COPILOT, OPENCODE
 
 WITNESS_HOOK = Path(__file__).parent / "witness-hook"
 WITNESS_PLUGIN = Path(__file__).parent / "opencode-witness.js"
@@ -25,6 +25,9 @@ CLAUDE_EVENTS = (
 ).split()
 CODEX_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PermissionRequest PostToolUse SubagentStart SubagentStop Stop Interrupt"
+).split()
+COPILOT_EVENTS = (
+    "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure Notification Stop SubagentStop"
 ).split()
 
 
@@ -287,3 +290,60 @@ class OpenCode:
 
     def clean_up(self) -> None:
         """Nothing outlives an OpenCode that was started here, except tools of a killed one: they are leftovers."""
+
+
+class Copilot:
+    """Copilot CLI. Any file of its hooks' folder counts, so that the product's and the harness's stand side by side."""
+
+    name = "copilot"
+
+    def __init__(self, home: Home, model_port: int) -> None:
+        self.home = home
+        self._port = model_port
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.home / ".copilot"
+
+    def prepare(self) -> None:
+        (self._folder / "hooks").mkdir(parents=True)
+        settings = json.dumps({"trustedFolders": [str(self.home.work)], "banner": "never"})
+        for name in ("config.json", "settings.json"):
+            (self._folder / name).write_text(settings)
+
+    def add_witness(self) -> None:
+        hooks = {
+            event: [{"type": "command", "bash": f"'{WITNESS_HOOK}' '{self.home.hook_dir}' {event}", "timeoutSec": 60}]
+            for event in COPILOT_EVENTS
+        }
+        (self._folder / "hooks" / "witness.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
+
+    def environment(self) -> dict[str, str]:
+        return self.home.base_environment() | {
+            "COPILOT_OFFLINE": "true",
+            "COPILOT_AUTO_UPDATE": "false",
+            "COPILOT_PROVIDER_BASE_URL": f"http://127.0.0.1:{self._port}/v1",
+            "COPILOT_PROVIDER_API_KEY": KEY,
+            "COPILOT_MODEL": "gpt-5.4",
+        }
+
+    def print_command(self, prompt: str, asks: bool) -> list[str]:
+        return [str(COPILOT.binary), "-p", prompt, *self._mode(asks)]
+
+    def terminal_command(self, asks: bool) -> list[str]:
+        return [str(COPILOT.binary), *self._mode(asks)]
+
+    @staticmethod
+    def _mode(asks: bool) -> list[str]:
+        return [] if asks else ["--allow-all"]
+
+    ready_screen = r"(?m)^❯"
+
+    def registry_dir(self) -> Path | None:
+        return None
+
+    def transcript_roots(self) -> list[Path]:
+        return [self._folder / "session-state"]
+
+    def clean_up(self) -> None:
+        """Nothing outlives a Copilot that was started here, except tools of a killed one: they are leftovers."""

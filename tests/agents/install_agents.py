@@ -14,6 +14,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +39,8 @@ class Package:
 CLAUDE = Package("claude", "@anthropic-ai/claude-code", "2.1.332")
 CODEX = Package("codex", "@openai/codex", "0.171.0")
 OPENCODE = Package("opencode", "opencode-ai", "1.18.33")
-AGENTS = (CLAUDE, CODEX, OPENCODE)
+COPILOT = Package("copilot", "@github/copilot", "1.0.102")
+AGENTS = (CLAUDE, CODEX, OPENCODE, COPILOT)
 NODE_MAJOR_MIN = 20
 NODE_CPUS = {"x86_64": "x64", "aarch64": "arm64"}
 NODE_VERSION = "22.22.0"
@@ -105,16 +107,18 @@ def install(package: Package) -> None:
         (package.folder / "finished").touch()
 
 
-def install_all() -> None:
+def install_agents(commands: Collection[str]) -> None:
+    """Those of the agents that have these commands."""
     check_tools()
     provide_node()
     for package in AGENTS:
-        install(package)
+        if package.command in commands:
+            install(package)
 
 
 if __name__ == "__main__":
     try:
-        install_all()
+        install_agents([each.command for each in AGENTS])
     except InstallError as error:
         sys.exit(f"the agents are not installed: {error}")
     for each in AGENTS:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A scripted model: the three wire protocols that Claude Code, Codex and OpenCode speak, and nothing behind them.
+"""A scripted model: the three wire protocols that Claude Code, Codex, OpenCode and Copilot CLI speak, and nothing behind them.
 
-A prompt that starts with `PLAY ` is a script, its steps parted by ` ;; `:
+A line of a prompt that starts with `PLAY ` is a script, its steps parted by ` ;; `:
 
     text:<words>     the last answer of the turn
     slow:<seconds>   the last answer, streamed over that time
@@ -11,7 +11,7 @@ A prompt that starts with `PLAY ` is a script, its steps parted by ` ;; `:
     bgbash:<command> the same, left running behind the turn
     permit:<command> the same, such that the agent has to ask the person first
     ask              a question to the person
-    task:<step>      a subagent whose script is that step (OpenCode)
+    task:<step>      a subagent whose script is that step (OpenCode, Copilot)
     bgtask:<step>    the same, left running behind the turn
 
 Every tool step is one assistant message. The server keeps no state: which step is next follows from how many tool
@@ -48,6 +48,8 @@ SLOW_PIECE_SECONDS = 0.5
 # Codex hands a command that runs longer than this to the background and ends its tool call.
 CODEX_BACKGROUND_YIELD_MS = 500
 CODEX_FOREGROUND_YIELD_MS = 60_000
+# Copilot asks the model again about a command that runs for longer.
+COPILOT_INITIAL_WAIT_SECONDS = 60
 # More than any agent sends; a body past it is refused.
 BODY_BYTES_MAX = 64 * 1024 * 1024
 
@@ -70,9 +72,14 @@ class Turn:
 # ---- the script -----------------------------------------------------------------------------------------------------
 
 
-def parse_script(prompt: str) -> list[Step]:
+def script_in(text: str) -> str | None:
+    """The line of a prompt that is a script; some agents put lines of their own around what the person said."""
+    return next((line.strip() for line in text.splitlines() if line.lstrip().startswith(MARK)), None)
+
+
+def parse_script(script: str) -> list[Step]:
     steps = []
-    for part in prompt.strip().removeprefix(MARK).splitlines()[0].split(SEPARATOR):
+    for part in script.removeprefix(MARK).split(SEPARATOR):
         verb, _, argument = part.strip().partition(":")
         is_number = argument.strip().replace(".", "", 1).isdigit()
         if verb not in CLOSING_STEPS | TOOL_STEPS or (verb in NUMBER_STEPS and not is_number):
@@ -83,10 +90,11 @@ def parse_script(prompt: str) -> list[Step]:
 
 def next_step(turns: list[Turn]) -> Step:
     """The step of the newest script that the conversation has not reached yet."""
-    start = max((i for i, t in enumerate(turns) if t.role == "user" and t.text.lstrip().startswith(MARK)), default=None)
-    if start is None:
+    scripts = [(i, script) for i, t in enumerate(turns) if t.role == "user" and (script := script_in(t.text))]
+    if not scripts:
         return Step("text", "Hello.")
-    steps = parse_script(turns[start].text)
+    start, script = scripts[-1]
+    steps = parse_script(script)
     calls_made = sum(1 for t in turns[start + 1 :] if t.kind == "call")
     tool_steps = [s for s in steps if s.verb in TOOL_STEPS]
     if calls_made < len(tool_steps):
@@ -277,7 +285,7 @@ class Responses:
 
 
 class Chat:
-    """`POST /v1/chat/completions`, with the tools of OpenCode."""
+    """`POST /v1/chat/completions`, with the tools of OpenCode and Copilot CLI."""
 
     @staticmethod
     def turns(body: dict[str, Any]) -> list[Turn]:
@@ -290,15 +298,37 @@ class Chat:
                 turns.append(Turn(role, "call", (call.get("function") or {}).get("name", "")))
         return turns
 
+    @classmethod
+    def call(cls, step: Step, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The agent's own tool of this kind, with what that takes of the arguments."""
+        offered = {
+            tool["function"]["name"]: (tool["function"].get("parameters") or {}).get("properties") or {}
+            for tool in body["tools"] if tool.get("type") == "function"
+        }  # fmt: skip
+        names, arguments = cls._wish(step)
+        name = next((name for name in names if name in offered), names[0])
+        return name, {key: value for key, value in arguments.items() if key in offered.get(name, {})}
+
     @staticmethod
-    def call(step: Step) -> tuple[str, dict[str, Any]]:
+    def _wish(step: Step) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """How the agents name their tools of one kind, and the arguments of them all."""
         if step.verb == "ask":
             options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
-            return "question", {"questions": [{"question": "Which colour?", "header": "Colour", "options": options}]}
+            questions = [{"question": "Which colour?", "header": "Colour", "options": options}]
+            colour = {"type": "string", "title": "Colour", "enum": ["Red", "Blue"]}
+            schema = {"properties": {"colour": colour}, "required": ["colour"]}
+            asked = {"questions": questions, "question": "Which colour?", "choices": ["Red", "Blue"]}
+            return ("question", "ask_user"), asked | {"message": "Which colour?", "requestedSchema": schema}
         if step.verb in ("task", "bgtask"):
-            arguments = {"description": "a scripted subagent", "prompt": f"{MARK}{step.argument}", "subagent_type": "general"}
-            return "task", arguments | ({"background": True} if step.verb == "bgtask" else {})
-        return "bash", {"command": step.argument, "description": "a scripted command"}
+            task: dict[str, Any] = {"description": "a scripted subagent", "prompt": f"{MARK}{step.argument}", "name": "scripted"}
+            task |= {"subagent_type": "general", "agent_type": "general-purpose"}
+            if step.verb == "bgtask":
+                return ("task",), task | {"background": True, "mode": "background"}
+            return ("task",), task | {"mode": "sync"}
+        is_background = step.verb == "bgbash"
+        command: dict[str, Any] = {"command": step.argument, "description": "a scripted command"}
+        command |= {"mode": "async" if is_background else "sync", "initial_wait": COPILOT_INITIAL_WAIT_SECONDS}
+        return ("bash", "run_shell_command"), command | {"is_background": is_background}
 
     @classmethod
     def answer(cls, http: Handler, body: dict[str, Any], step: Step) -> None:
@@ -308,7 +338,7 @@ class Chat:
         is_call = step.verb in TOOL_STEPS
         reason = "tool_calls" if is_call else "stop"
         if not body.get("stream"):
-            said = {"tool_calls": [cls._call_part(step)]} if is_call else {"content": "".join(text for _, text in pieces(step))}
+            said = {"tool_calls": [cls._call_part(step, body)]} if is_call else {"content": "".join(text for _, text in pieces(step))}
             choice = {"index": 0, "message": {"role": "assistant", "content": None, **said}, "finish_reason": reason}
             http.send_json({**shared, "choices": [choice], "usage": usage})
             return
@@ -319,7 +349,7 @@ class Chat:
         http.start_stream()
         send({"role": "assistant", "content": ""})
         if is_call:
-            send({"tool_calls": [{"index": 0, **cls._call_part(step)}]})
+            send({"tool_calls": [{"index": 0, **cls._call_part(step, body)}]})
         else:
             for wait, text in pieces(step):
                 time.sleep(wait)
@@ -329,8 +359,8 @@ class Chat:
         http.send_data("[DONE]")
 
     @classmethod
-    def _call_part(cls, step: Step) -> dict[str, Any]:
-        name, arguments = cls.call(step)
+    def _call_part(cls, step: Step, body: dict[str, Any]) -> dict[str, Any]:
+        name, arguments = cls.call(step, body)
         return {"id": fresh_id("call"), "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The end-to-end test: real Claude Code, Codex and OpenCode, a scripted model, the product's own hooks, the real logind.
+"""The end-to-end test: real Claude Code, Codex, OpenCode and Copilot CLI, a scripted model, the product's own hooks, the real logind.
 
     tests/agents/run.py [--core | --full] [--only PART] [--jobs N] [--keep] [--list]
 
@@ -95,7 +95,7 @@ def main() -> int:
             print(f"{scenario.name}{'' if scenario.core else '  (only with --full)'}")
         return 0
     try:
-        install_agents.install_all()
+        install_agents.install_agents({scenario.agent for scenario in chosen})
         programs = product.build()
     except (install_agents.InstallError, product.ProductError) as error:
         print(f"cannot begin: {error}", file=sys.stderr)

@@ -5,66 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evidence import Evidence, Predicate
+import copilot_scenarios as copilot
 from scene import Scene
-
-# A shell command that takes its time; a bare `sleep` is refused by Claude's shell tool.
-BUSY_3 = "python3 -c 'import time; time.sleep(3)'"
-BUSY_60 = "python3 -c 'import time; time.sleep(60)'"
-
-# ---- evidence ---------------------------------------------------------------------------------------------------------
-
-
-def hook(*names: str, tool: str | None = None) -> Predicate:
-    return lambda e: e.kind == "hook" and e.name in names and tool in (None, e.data.get("tool_name"))
-
-
-def registry(*statuses: str) -> Predicate:
-    return lambda e: e.kind == "registry" and e.name in statuses
-
-
-def record(*names: str) -> Predicate:
-    return lambda e: e.kind == "transcript" and e.name in names
-
-
-def any_of(*predicates: Predicate) -> Predicate:
-    return lambda e: any(matches(e) for matches in predicates)
-
-
-def interrupt_record(e: Evidence) -> bool:
-    """Claude's transcript tells of an interruption with a user record, if the answer had begun."""
-    if e.kind != "transcript" or e.name != "user":
-        return False
-    return "[Request interrupted by user" in str((e.data.get("message") or {}).get("content"))
-
-
-def command_ended(e: Evidence) -> bool:
-    """Codex: a command that ran in the background has ended."""
-    if e.kind != "transcript" or e.name != "event_msg/item_completed":
-        return False
-    return ((e.data.get("payload") or {}).get("item") or {}).get("type") == "CommandExecution"
-
-
-def of_opencode(*names: str, tool: str | None = None, status: str | None = None, child: bool = False) -> Predicate:
-    """An event that OpenCode told its plugins, of the session itself or of one that it started."""
-
-    def matches(e: Evidence) -> bool:
-        same = tool in (None, e.data.get("tool_name")) and status in (None, e.data.get("status"))
-        return e.kind == "hook" and e.name in names and same and e.data.get("child") is child
-
-    return matches
-
-
-AGENT_GONE = any_of(hook("SessionEnd"), registry("removed"), lambda e: e.kind == "exit" and e.name == "agent")
-# Codex creates a rollout just before its first hook, in a folder of the day: until the hook nobody can know of it.
-FIRST_PROMPT = any_of(hook("UserPromptSubmit"), registry("busy"))
-TURN_STARTED = any_of(hook("UserPromptSubmit"), registry("busy"), record("event_msg/task_started"))
-TURN_STOPPED = any_of(hook("Stop"), registry("idle", "shell"), record("event_msg/task_complete"))
-INTERRUPTED = any_of(hook("Interrupt"), registry("idle"), interrupt_record, record("event_msg/turn_aborted"))
-ASKED = any_of(hook("PermissionRequest"), registry("waiting"))
-OPENCODE_STARTED = any_of(of_opencode("chat.message"), of_opencode("session.status", status="busy"))
-OPENCODE_STOPPED = any_of(of_opencode("session.status", status="idle"), of_opencode("session.idle"))
-EXIT = lambda e: e.kind == "exit" and e.name == "agent"  # noqa: E731
+from signs import (
+    AGENT_GONE, ASKED, BUSY_3, BUSY_60, EXIT, FIRST_PROMPT, INTERRUPTED, OPENCODE_STARTED, OPENCODE_STOPPED, TURN_STARTED,
+    TURN_STOPPED, any_of, command_ended, hook, of_opencode, registry,
+)  # fmt: skip
 
 # ---- print mode -------------------------------------------------------------------------------------------------------
 
@@ -146,7 +92,7 @@ def open_idle(scene: Scene, **options: bool) -> None:
 
 
 def leave(scene: Scene) -> None:
-    scene.send("/exit" if scene.agent.name == "claude" else "/quit")
+    scene.send("/quit" if scene.agent.name == "codex" else "/exit")
     scene.expect("ended", AGENT_GONE, "the person left")
 
 
@@ -170,7 +116,7 @@ def terminal_tool(scene: Scene) -> None:
     leave(scene)
 
 
-def terminal_background_claude(scene: Scene) -> None:
+def terminal_background_woken(scene: Scene) -> None:
     open_idle(scene)
     scene.send("PLAY bgbash:sleep 7; echo finished ;; slow:2")
     scene.expect("working", FIRST_PROMPT, "a prompt was given")
@@ -505,7 +451,7 @@ SCENARIOS = (
     Scenario("claude-print/kill-daemon", print_daemon_kill),
     Scenario("claude-tui/text", terminal_text),
     Scenario("claude-tui/tool", terminal_tool),
-    Scenario("claude-tui/background-shell", terminal_background_claude),
+    Scenario("claude-tui/background-shell", terminal_background_woken),
     Scenario("claude-tui/permission", terminal_permission_claude),
     Scenario("claude-tui/question", terminal_question_claude, core=False),
     Scenario("claude-tui/esc-in-turn", terminal_escape_turn),
@@ -545,4 +491,18 @@ SCENARIOS = (
     Scenario("opencode-tui/question", opencode_tui_question, core=False),
     Scenario("opencode-tui/esc-in-turn", opencode_tui_escape, core=False),
     Scenario("opencode-tui/kill-agent", opencode_tui_kill, core=False),
+    Scenario("copilot-print/text", print_text, core=False),
+    Scenario("copilot-print/tool", print_tool, core=False),
+    Scenario("copilot-print/background-shell", print_background, core=False),
+    Scenario("copilot-print/permission", print_permission, core=False),
+    Scenario("copilot-print/subagent", copilot.print_subagent, core=False),
+    Scenario("copilot-print/kill-agent", print_kill, core=False),
+    Scenario("copilot-print/kill-daemon", print_daemon_kill, core=False),
+    Scenario("copilot-tui/text", terminal_text, core=False),
+    Scenario("copilot-tui/background-shell", terminal_background_woken, core=False),
+    Scenario("copilot-tui/permission", copilot.permission, core=False),
+    Scenario("copilot-tui/question", copilot.question, core=False),
+    Scenario("copilot-tui/esc-in-turn", copilot.escape_turn, core=False),
+    Scenario("copilot-tui/esc-in-tool", copilot.escape_tool, core=False),
+    Scenario("copilot-tui/kill-agent", terminal_kill, core=False),
 )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import judge
-from agents import Claude, Codex, Home, OpenCode
+from agents import Claude, Codex, Copilot, Home, OpenCode
 from evidence import Evidence, Predicate, Witness
 from logind import Rig
 from processes import children, end_all, program_name, with_home
@@ -62,6 +62,7 @@ class Scene:
             "claude": lambda: Claude(self.home, port),
             "codex": lambda: Codex(self.home, port, codex_daemon),
             "opencode": lambda: OpenCode(self.home, port),
+            "copilot": lambda: Copilot(self.home, port),
         }[agent]()
         self.agent.prepare()
         (folder / "instance").mkdir()
@@ -259,16 +260,16 @@ class Scene:
     # ---- the agent's process
 
     def _watch_agent(self, root: int) -> None:
-        """Claude and OpenCode are the process that was started; Codex is the native program below its node wrapper."""
+        """Claude and OpenCode are the process that was started; Codex and Copilot are a native program below a node wrapper."""
         self._agent_pid = root
         deadline = time.monotonic() + EVIDENCE_SECONDS_MAX
-        while self.agent.name == "codex":
-            native = [pid for pid in children(root) if program_name(pid) == "codex"]
+        while self.agent.name in ("codex", "copilot"):
+            native = [pid for pid in children(root) if program_name(pid) == self.agent.name]
             if native:
                 self._agent_pid = native[0]
                 break
             if time.monotonic() > deadline:
-                raise SceneError("codex did not start its native program")
+                raise SceneError(f"{self.agent.name} did not start its native program")
             time.sleep(0.01)
         self.witness.watch_exit(self._agent_pid, "agent")
 

@@ -1,0 +1,85 @@
+"""Scenarios of Copilot CLI that differ from the other agents'."""
+
+from __future__ import annotations
+
+from evidence import Evidence
+from scene import Scene
+from signs import (
+    AGENT_GONE, BUSY_3, BUSY_60, FIRST_PROMPT, TURN_STARTED, TURN_STOPPED, any_of, asks_person, hook, notified, record,
+)  # fmt: skip
+
+DIALOG_OPENED = any_of(notified("permission_prompt"), record("permission.requested"))
+QUESTION_ASKED = any_of(notified("elicitation_dialog"), asks_person, hook("PreToolUse", tool="AskUserQuestion"))
+
+
+def own_stop(e: Evidence) -> bool:
+    """A subagent's stop has the name of the session's, and names the subagent."""
+    return e.kind == "hook" and e.name == "Stop" and not {"agentId", "agent_id"} & e.data.keys()
+
+
+def print_subagent(scene: Scene) -> None:
+    """The turn waits for the subagent, whose hooks have an id of their own for the session."""
+    scene.print_mode(f"PLAY task:bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
+    scene.expect("working", hook("PreToolUse", tool="Bash"), "the subagent works")
+    scene.expect("working", hook("SubagentStop"), "the subagent ended")
+    scene.expect("idle", own_stop, "the turn stopped", brief=True)
+    scene.expect("ended", AGENT_GONE, "the agent ended")
+
+
+def leave(scene: Scene) -> None:
+    scene.send("/exit")
+    scene.expect("ended", AGENT_GONE, "the person left")
+
+
+def interrupt(scene: Scene, name: str) -> None:
+    """It wants Esc twice. No hook tells of it."""
+    scene.press("Escape")
+    scene.terminal.wait_for("esc again to interrupt")
+    scene.press("Escape")
+    scene.expect("idle", record("abort"), name)
+
+
+def permission(scene: Scene) -> None:
+    scene.open_terminal(asks=True)
+    scene.send(f"PLAY permit:{BUSY_3} ;; slow:2")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
+    scene.expect("waiting", DIALOG_OPENED, "a permission dialog opened", waiting_for="permission_prompt")
+    scene.press("Enter")
+    scene.expect("working", any_of(record("permission.completed"), hook("PostToolUse")), "the person allowed it")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    scene.send("PLAY permit:touch denied ;; slow:2")
+    scene.expect("working", TURN_STARTED, "a second prompt was given", brief=True)
+    scene.expect("waiting", DIALOG_OPENED, "a second dialog opened", waiting_for="permission_prompt")
+    scene.press("Escape")
+    scene.expect("idle", record("abort"), "the person refused with Esc")
+    leave(scene)
+
+
+def question(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send("PLAY ask ;; slow:3")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
+    scene.expect("waiting", QUESTION_ASKED, "a question was asked", waiting_for="question")
+    scene.press("Enter")
+    scene.expect("working", any_of(hook("PostToolUse"), record("tool.execution_complete")), "the person answered")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    leave(scene)
+
+
+def escape_turn(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send("PLAY slow:30")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
+    scene.pause(1.0)
+    interrupt(scene, "Esc interrupted the answer")
+    leave(scene)
+
+
+def escape_tool(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
+    scene.expect("working", hook("PreToolUse"), "a tool was started")
+    interrupt(scene, "Esc interrupted the tool")
+    leave(scene)
