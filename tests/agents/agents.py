@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from install_agents import CLAUDE, CODEX, COPILOT, OPENCODE
+from install_agents import CLAUDE, CODEX, COPILOT, OPENCODE, QWEN
 
 WITNESS_HOOK = Path(__file__).parent / "witness-hook"
 WITNESS_PLUGIN = Path(__file__).parent / "opencode-witness.js"
@@ -25,6 +25,9 @@ CLAUDE_EVENTS = (
 ).split()
 CODEX_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PermissionRequest PostToolUse SubagentStart SubagentStop Stop Interrupt"
+).split()
+QWEN_EVENTS = (
+    "SessionStart SessionEnd UserPromptSubmit PreToolUse PermissionRequest PostToolUse PostToolUseFailure Notification Stop"
 ).split()
 COPILOT_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure Notification Stop SubagentStop"
@@ -347,3 +350,59 @@ class Copilot:
 
     def clean_up(self) -> None:
         """Nothing outlives a Copilot that was started here, except tools of a killed one: they are leftovers."""
+
+
+class Qwen:
+    """Qwen Code: hooks in Claude's shape; the innermost of three node processes is the agent."""
+
+    name = "qwen"
+
+    def __init__(self, home: Home, model_port: int) -> None:
+        self.home = home
+        self._port = model_port
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.home / ".qwen"
+
+    def prepare(self) -> None:
+        self._folder.mkdir()
+        settings = {
+            "general": {"enableAutoUpdate": False},
+            "privacy": {"usageStatisticsEnabled": False},
+            "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
+            "model": {"name": "scripted"},
+            "tools": {"enableHooks": True},
+        }
+        (self._folder / "settings.json").write_text(json.dumps(settings))
+
+    def add_witness(self) -> None:
+        add_witness(self._folder / "settings.json", QWEN_EVENTS, self.home.hook_dir)
+
+    def environment(self) -> dict[str, str]:
+        return self.home.base_environment() | {
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{self._port}/v1",
+            "OPENAI_API_KEY": KEY,
+            "OPENAI_MODEL": "scripted",
+        }
+
+    def print_command(self, prompt: str, asks: bool) -> list[str]:
+        return [str(QWEN.binary), "-p", prompt, *self._mode(asks)]
+
+    def terminal_command(self, asks: bool) -> list[str]:
+        return [str(QWEN.binary), *self._mode(asks)]
+
+    @staticmethod
+    def _mode(asks: bool) -> list[str]:
+        return [] if asks else ["--yolo"]
+
+    ready_screen = r"Type your message"
+
+    def registry_dir(self) -> Path | None:
+        return None
+
+    def transcript_roots(self) -> list[Path]:
+        return [self._folder / "projects"]
+
+    def clean_up(self) -> None:
+        """Nothing outlives a Qwen Code that was started here, except tools of a killed one: they are leftovers."""

@@ -49,6 +49,14 @@ def exec_background(scene: Scene) -> None:
     scene.expect("ended", AGENT_GONE, "the agent ended")
 
 
+def print_background_ended(scene: Scene) -> None:
+    """Qwen Code does not wait in print mode either."""
+    scene.print_mode("PLAY bgbash:sleep 20; echo finished ;; slow:3")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
+    scene.expect("background", TURN_STOPPED, "the turn stopped with a shell running", brief=True)
+    scene.expect("ended", EXIT, "the agent ended, and the shell with it")
+
+
 def print_permission(scene: Scene) -> None:
     """Nobody can be asked: the request is denied at once and is never a lock."""
     scene.print_mode("PLAY permit:touch asked ;; slow:3", asks=True)
@@ -92,7 +100,7 @@ def open_idle(scene: Scene, **options: bool) -> None:
 
 
 def leave(scene: Scene) -> None:
-    scene.send("/quit" if scene.agent.name == "codex" else "/exit")
+    scene.send("/quit" if scene.agent.name in ("codex", "qwen") else "/exit")
     scene.expect("ended", AGENT_GONE, "the person left")
 
 
@@ -505,4 +513,11 @@ SCENARIOS = (
     Scenario("copilot-tui/esc-in-turn", copilot.escape_turn, core=False),
     Scenario("copilot-tui/esc-in-tool", copilot.escape_tool, core=False),
     Scenario("copilot-tui/kill-agent", terminal_kill, core=False),
+    Scenario("qwen-print/text", print_text, core=False),
+    Scenario("qwen-print/tool", print_tool, core=False),
+    Scenario("qwen-print/background-shell", print_background_ended, core=False),
+    Scenario("qwen-print/kill-agent", print_kill, core=False),
+    Scenario("qwen-print/kill-daemon", print_daemon_kill, core=False),
+    Scenario("qwen-tui/text", terminal_text, core=False),
+    Scenario("qwen-tui/kill-agent", terminal_kill, core=False),
 )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import judge
-from agents import Claude, Codex, Copilot, Home, OpenCode
+from agents import Claude, Codex, Copilot, Home, OpenCode, Qwen
 from evidence import Evidence, Predicate, Witness
 from logind import Rig
 from processes import children, end_all, program_name, with_home
@@ -63,6 +63,7 @@ class Scene:
             "codex": lambda: Codex(self.home, port, codex_daemon),
             "opencode": lambda: OpenCode(self.home, port),
             "copilot": lambda: Copilot(self.home, port),
+            "qwen": lambda: Qwen(self.home, port),
         }[agent]()
         self.agent.prepare()
         (folder / "instance").mkdir()
@@ -260,17 +261,19 @@ class Scene:
     # ---- the agent's process
 
     def _watch_agent(self, root: int) -> None:
-        """Claude and OpenCode are the process that was started; Codex and Copilot are a native program below a node wrapper."""
+        """Claude and OpenCode are the process that was started; the others are a program below their node wrappers."""
+        below = {"codex": ["codex"], "copilot": ["copilot"], "qwen": ["node", "node"]}.get(self.agent.name, [])
         self._agent_pid = root
         deadline = time.monotonic() + EVIDENCE_SECONDS_MAX
-        while self.agent.name in ("codex", "copilot"):
-            native = [pid for pid in children(root) if program_name(pid) == self.agent.name]
-            if native:
-                self._agent_pid = native[0]
-                break
-            if time.monotonic() > deadline:
-                raise SceneError(f"{self.agent.name} did not start its native program")
-            time.sleep(0.01)
+        while below:
+            found = [pid for pid in children(self._agent_pid) if program_name(pid) == below[0]]
+            if found:
+                self._agent_pid = found[0]
+                del below[0]
+            elif time.monotonic() > deadline:
+                raise SceneError(f"{self.agent.name} did not start its own program")
+            else:
+                time.sleep(0.01)
         self.witness.watch_exit(self._agent_pid, "agent")
 
     # ---- the end
