@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scripted model: the three wire protocols that Claude Code, Codex, OpenCode and Copilot CLI speak, and nothing behind them.
+"""A scripted model: the three wire protocols that the agents speak, and nothing behind them.
 
 A line of a prompt that starts with `PLAY ` is a script, its steps parted by ` ;; `:
 
@@ -285,7 +285,7 @@ class Responses:
 
 
 class Chat:
-    """`POST /v1/chat/completions`, with the tools of OpenCode and Copilot CLI."""
+    """`POST /v1/chat/completions`, with the tools of OpenCode, Copilot CLI and Qwen Code."""
 
     @staticmethod
     def turns(body: dict[str, Any]) -> list[Turn]:

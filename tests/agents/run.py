@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The end-to-end test: real Claude Code, Codex, OpenCode and Copilot CLI, a scripted model, the product's own hooks, the real logind.
+"""The end-to-end test: real agents, a scripted model, the product's own hooks, the real logind.
 
     tests/agents/run.py [--core | --full] [--only PART] [--jobs N] [--keep] [--list]
 
