@@ -109,6 +109,11 @@ class Product:
             if self._daemon.poll() is not None or time.monotonic() > deadline:
                 raise ProductError(f"the daemon does not answer; its output is in {self.folder / 'daemon.log'}")
             time.sleep(0.02)
+        # On a busy machine a hook may have been faster; then ours leaves again.
+        running = self.daemon()
+        if running is not None and running.value["pid"] != self._daemon.pid:
+            self._adopted = running.value["pid"]
+            self.daemon_pids.add(self._adopted)
         return answer.told
 
     def adopt(self) -> float:

@@ -140,8 +140,9 @@ class Scene:
 
     def kill_daemon(self) -> None:
         self._down.set()
-        self.product.kill()
+        # Its locks go with the signal, while the end of the process may take its time.
         self._killed_at = self.witness.act("kill the daemon")
+        self.product.kill()
         self._moment(self._killed_at, "the daemon was killed", None, False)
 
     def restart_daemon(self) -> None:
