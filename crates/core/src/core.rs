@@ -29,14 +29,18 @@ pub const SESSIONS_MAX: usize = 32_768;
 pub const ENDED_MAX: usize = 1024;
 /// Deliveries remembered to recognise repetitions; the journal recognises older ones.
 pub const DELIVERIES_MAX: usize = 4096;
-/// Work of replaced sessions that waits for its heir. At the limit the oldest is dropped.
+/// Replaced sessions whose heir is not known yet. At the limit the oldest is dropped, one that left no work first.
 pub const BEQUESTS_MAX: usize = 64;
 
-/// Work that a replaced session leaves to the next session of the same process.
+/// What a replaced session leaves to the session that the agent names, else to the next of the same process: its live
+/// work, and that it was there before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bequest {
     pub(crate) from: SessionKey,
     pub(crate) successor: Option<String>,
+    /// The conversation goes on under another id, rather than being cleared.
+    #[serde(default)]
+    pub(crate) goes_on: bool,
     pub(crate) processes: Vec<ProcessRef>,
     pub(crate) live: Vec<(String, Work)>,
 }
@@ -241,18 +245,16 @@ impl Core {
                 step.effects.push(Effect::UnwatchProcess { process });
             }
         }
-        if !step.bequest.is_empty() {
+        if let Some(bequest) = step.bequest.take() {
             if bequests.len() >= BEQUESTS_MAX {
-                bequests.remove(0);
+                let least = bequests.iter().position(|b| b.live.is_empty()).unwrap_or(0);
+                bequests.remove(least);
                 step.marks.set(Mark::LimitReached);
             }
-            step.marks.set(Mark::WorkBequeathed);
-            bequests.push(Bequest {
-                from: session.key.clone(),
-                successor: session.successor(),
-                processes: session.former.iter().map(|f| f.process).collect(),
-                live: std::mem::take(&mut step.bequest),
-            });
+            if !bequest.live.is_empty() {
+                step.marks.set(Mark::WorkBequeathed);
+            }
+            bequests.push(bequest);
         }
         let to = session.state();
         session.evidence.began(to);

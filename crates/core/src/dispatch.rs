@@ -11,7 +11,9 @@ use crate::{
     marks::Mark,
     ordering::When,
     session::{EndCause, FACT_MAX_BYTES, PROCESSES_MAX, Phase, Process, SUBAGENTS_MAX, Session, Watch, cut},
-    signal::{Activity, AgentProcess, Lineage, Signal, SignalBody, Source, StartCause, Thread, WorkKind},
+    signal::{
+        Activity, AgentProcess, EndReason, Lineage, Signal, SignalBody, Source, StartCause, Thread, WorkKind,
+    },
     step::{Path, Step, Verdict},
     table::{Mixer, Sid},
     view::ShownState,
@@ -415,6 +417,14 @@ impl Core {
                 (false, false) => Mark::EarlierIgnored,
             };
             step.recorded(mark);
+            // The agent may name the successor after its end was heard of.
+            if let SignalBody::SessionEnded { reason, successor: Some(successor) } = &signal.body {
+                self.on_session(sid, step, |session, _, step| {
+                    if session.succeeded_by(*reason, successor) {
+                        session.bequeath(*reason, Some(successor), step);
+                    }
+                });
+            }
             if !matches!(signal.body, SignalBody::Displayed { .. }) {
                 self.record(sid, step, signal.source, name_of(&signal.body), "the session is over");
             }
@@ -456,8 +466,16 @@ impl Core {
         });
         let Some(at) = at else { return };
         let bequest = self.state.bequests.remove(at);
+        if let Some(from) = self.state.sessions.find(&bequest.from)
+            && let Some(from) = self.state.sessions.get_mut(from)
+        {
+            from.link(match bequest.goes_on {
+                true => Lineage::ContinuedIn(key.id.clone()),
+                false => Lineage::ClearedTo(key.id.clone()),
+            });
+        }
         self.on_session(sid, step, |session, _, step| {
-            session.inherit(bequest.live, &bequest.from, signal.source, when, step);
+            session.inherit(bequest, signal.source, when, step);
         });
     }
 
@@ -482,8 +500,8 @@ impl Core {
             .collect();
         for sid in replaced {
             self.on_session(sid, step, |session, _, step| {
-                session.link(Lineage::ClearedTo(signal.key.id.clone()));
-                session.bequeath(step);
+                session.succeeded_by(EndReason::Cleared, &signal.key.id);
+                session.bequeath(EndReason::Cleared, Some(&signal.key.id), step);
                 session.end(EndCause::Cleared, Path::Normal, signal.source, when, step);
             });
             self.inherit(heir, signal, when, step);

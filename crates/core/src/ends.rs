@@ -2,6 +2,7 @@
 
 use crate::{
     apply::Said,
+    core::Bequest,
     effect::Effect,
     identity::ProcessRef,
     marks::Mark,
@@ -47,17 +48,11 @@ impl Session {
             EndReason::Stopped => EndCause::Stopped,
         };
         if let Some(successor) = successor {
-            let id = cut(successor, FACT_MAX_BYTES);
-            match reason {
-                EndReason::Cleared => self.link(Lineage::ClearedTo(id)),
-                EndReason::Reported | EndReason::Forked | EndReason::Moved | EndReason::Stopped => {
-                    self.link(Lineage::ContinuedIn(id));
-                }
-            }
+            self.succeeded_by(reason, successor);
         }
         match reason {
             EndReason::Cleared | EndReason::Forked | EndReason::Moved => {
-                self.bequeath(step);
+                self.bequeath(reason, successor, step);
                 return self.end(cause, Path::Normal, said.signal.source, said.when, step);
             }
             EndReason::Reported | EndReason::Stopped => {}
@@ -97,11 +92,36 @@ impl Session {
         self.end(cause, Path::Normal, said.signal.source, said.when, step);
     }
 
+    /// Links the session that takes this one's place; whether that is news.
+    pub(crate) fn succeeded_by(&mut self, reason: EndReason, successor: &str) -> bool {
+        let id = cut(successor, FACT_MAX_BYTES);
+        let link = match reason {
+            EndReason::Cleared => Lineage::ClearedTo(id),
+            EndReason::Reported | EndReason::Forked | EndReason::Moved | EndReason::Stopped => {
+                Lineage::ContinuedIn(id)
+            }
+        };
+        let is_news = !self.lineage.contains(&link);
+        self.link(link);
+        is_news
+    }
+
     /// Live work goes to whoever takes this session's place.
-    pub(crate) fn bequeath(&mut self, step: &mut Step) {
+    pub(crate) fn bequeath(&mut self, reason: EndReason, successor: Option<&str>, step: &mut Step) {
         let live = std::mem::take(&mut self.work.live);
         step.released.extend(live.values().filter_map(|w| w.process));
-        step.bequest = live.into_iter().collect();
+        let own = self.processes.iter().map(|p| p.process);
+        let bequest = Bequest {
+            from: self.key.clone(),
+            successor: successor.map(|id| cut(id, FACT_MAX_BYTES)),
+            goes_on: reason != EndReason::Cleared,
+            processes: own.chain(self.former.iter().map(|f| f.process)).collect(),
+            live: live.into_iter().collect(),
+        };
+        // With nothing left, and nothing to tell its heir by, there is nothing to keep.
+        let is_worth =
+            !bequest.live.is_empty() || bequest.successor.is_some() || !bequest.processes.is_empty();
+        step.bequest = Some(bequest).filter(|_| is_worth);
     }
 
     /// The first end of an incarnation is the one that counts.

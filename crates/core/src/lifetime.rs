@@ -2,16 +2,15 @@
 //! keeps the runtime alive any more.
 
 use crate::{
-    core::Core,
+    core::{Bequest, Core},
     effect::Effect,
-    identity::SessionKey,
     marks::Mark,
     ordering::When,
     session::{Deferred, Phase, Session, Watch},
     signal::{Lineage, Source},
     step::Step,
     time::{Mono, Now},
-    work::{Begun, Work},
+    work::Begun,
 };
 
 impl Session {
@@ -67,43 +66,30 @@ impl Session {
         self.compaction = self.compaction.map(|(_, background)| (now.mono, background));
     }
 
-    /// The session that took this one's place, where the agent named it.
-    pub(crate) fn successor(&self) -> Option<String> {
-        self.lineage.iter().rev().find_map(|link| match link {
-            Lineage::ClearedTo(id) | Lineage::ContinuedIn(id) => Some(id.clone()),
-            Lineage::ForkedFrom(_) | Lineage::ClearedFrom(_) | Lineage::Parent(_) => None,
-        })
-    }
-
-    /// Takes over the live work of a replaced session.
-    pub(crate) fn inherit(
-        &mut self,
-        live: Vec<(String, Work)>,
-        from: &SessionKey,
-        source: Source,
-        when: When,
-        step: &mut Step,
-    ) {
+    /// Takes the place of a replaced session, and over what it left running.
+    pub(crate) fn inherit(&mut self, bequest: Bequest, source: Source, when: When, step: &mut Step) {
+        let Bequest { from, goes_on, live, successor: _, processes: _ } = bequest;
+        let rule = match live.is_empty() {
+            true => "it takes the place of another session",
+            false => "live work of the session it replaced",
+        };
         for (id, mut work) in live {
             work.when = when;
             if matches!(self.track(&id, work, step), Begun::New | Begun::Reopened) {
                 step.mark(Mark::WorkStarted);
             }
         }
-        self.link(Lineage::ClearedFrom(from.id.clone()));
+        self.link(match goes_on {
+            true => Lineage::ForkedFrom(from.id),
+            false => Lineage::ClearedFrom(from.id),
+        });
         if self.phase == Phase::Idle && self.work.any_defers() {
             step.mark(Mark::IdleToBackground);
             self.phase = Phase::Background;
             self.deferred = Some(Deferred::Settled);
             self.quiet_from = step.now.mono;
         }
-        self.evidence.push(
-            &step.now,
-            when.boot_at(&step.now),
-            source,
-            "inherited",
-            "live work of the session it replaced",
-        );
+        self.evidence.push(&step.now, when.boot_at(&step.now), source, "inherited", rule);
     }
 }
 

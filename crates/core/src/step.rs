@@ -2,13 +2,13 @@
 
 use crate::{
     AgentTraits,
+    core::Bequest,
     effect::Effect,
     identity::{DeliveryId, Incarnation, ProcessRef, SessionKey},
     marks::{Mark, Marks},
     settings::Settings,
     table::Sid,
     time::Now,
-    work::Work,
 };
 
 /// Everything that one input led to. Effects are carried out in order, after the input was written to the journal.
@@ -86,8 +86,8 @@ pub(crate) struct Step {
     /// Processes that the session at hand took or gave up.
     pub(crate) acquired: Vec<ProcessRef>,
     pub(crate) released: Vec<ProcessRef>,
-    /// Live work that a replaced session leaves to its successor.
-    pub(crate) bequest: Vec<(String, Work)>,
+    /// What a replaced session leaves to its successor.
+    pub(crate) bequest: Option<Bequest>,
     /// The hook that waits for an answer to this signal.
     pub(crate) hook: Option<DeliveryId>,
 }
@@ -107,7 +107,7 @@ impl Step {
             disturbed: false,
             acquired: Vec::new(),
             released: Vec::new(),
-            bequest: Vec::new(),
+            bequest: None,
             hook: None,
         }
     }

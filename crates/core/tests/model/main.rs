@@ -1,5 +1,6 @@
 //! The model from outside: stories of single rules, and arbitrary inputs with every invariant checked after each.
 
+mod field;
 mod hostile;
 mod pools;
 mod rules;

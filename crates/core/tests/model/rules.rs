@@ -599,7 +599,7 @@ pub(crate) const ALIVE: ProbeAnswer = ProbeAnswer {
 };
 
 /// Twelve minutes after a prompt with a process; the first figure was answered with `ALIVE`.
-fn silent(say: Vec<Say>) -> World {
+pub(crate) fn silent(say: Vec<Say>) -> World {
     let mut world = World::new(Settings::default());
     world.hear(prompt().turn("a").from(1));
     for say in say {
