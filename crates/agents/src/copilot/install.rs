@@ -5,14 +5,14 @@ use watchkeeper_core::AgentKind;
 
 use crate::install::{Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait};
 
-/// A failing PreToolUse hook denies the tool, so that one never fails.
+/// A failing PreToolUse hook denies the tool, so that one never fails. Not PermissionRequest: it comes for every call, also
+/// where all is allowed, and tells nothing; a dialog is told by its notification.
 const EVENTS: &[HookEvent] = &[
     HookEvent::new("SessionStart"),
     HookEvent::new("UserPromptSubmit"),
     HookEvent::new("PreToolUse").must_succeed(),
     HookEvent::new("PostToolUse"),
     HookEvent::new("PostToolUseFailure"),
-    HookEvent::waiting("PermissionRequest", Wait::Permission),
     HookEvent::new("Notification"),
     HookEvent::waiting("Stop", Wait::Stop),
     HookEvent::new("SubagentStart"),

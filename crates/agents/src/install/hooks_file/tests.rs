@@ -1,3 +1,5 @@
+use watchkeeper_core::SignalBody;
+
 use super::*;
 use crate::{
     claude::install::INSTALLER as CLAUDE,
@@ -114,6 +116,54 @@ fn each_agent_gets_its_own_form() {
             "type": "command", "bash": "\"/opt/w k/watchkeeper-hook\" copilot PreToolUse || true", "timeoutSec": 10
         }])
     );
+}
+
+/// Payloads with a field for everything that an event could need: of the session, of a subagent, of a dialog of Gemini's.
+fn rich_payloads(event: &str) -> [String; 3] {
+    let of = |field: &str, text: &str| {
+        let mut payload = serde_json::json!({
+            "session_id": "s", "hook_event_name": event, "prompt": "p", "tool_name": "Bash", "tool_use_id": "t",
+            "task_id": "k", "source": "startup", "reason": "user_exit", "recoverable": true,
+            "notification_type": "permission_prompt",
+        });
+        payload[field] = text.into();
+        payload.to_string()
+    };
+    [of("cwd", "/w"), of("agent_id", "a"), of("notification_type", "ToolPermission")]
+}
+
+#[test]
+fn only_events_that_say_something_are_hooked() {
+    // Each would cost its agent a process a chunk of text, a request to the model or a change of files.
+    const TOO_MANY: [&str; 12] = [
+        "MessageDisplay",
+        "PostToolBatch",
+        "BeforeModel",
+        "AfterModel",
+        "BeforeToolSelection",
+        "PreCompress",
+        "FileChanged",
+        "CwdChanged",
+        "InstructionsLoaded",
+        "ConfigChange",
+        "WorktreeCreate",
+        "WorktreeRemove",
+    ];
+    for installer in AGENTS {
+        let agent = installer.agent;
+        let events = file(installer).inspect(None, &wiring()).unwrap().missing;
+        for event in &events {
+            assert!(!TOO_MANY.contains(&event.as_str()), "{agent} {event}");
+            let says = |payload: &String| {
+                let parsed = crate::adapter(agent).unwrap().payload(Some(event), &[], payload.as_bytes());
+                parsed
+                    .observations
+                    .iter()
+                    .any(|o| !matches!(o.body, SignalBody::Displayed { .. } | SignalBody::Unknown { .. }))
+            };
+            assert!(rich_payloads(event).iter().any(says), "{agent} {event}");
+        }
+    }
 }
 
 #[test]
