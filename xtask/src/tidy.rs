@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use std::{fs, path::Path, process::Command};
 
-use crate::{cargo, execute, root};
+use crate::{cargo, execute, field_cases, root};
 
 /// Which of our crates a crate may use. A crate that is not listed here fails the check.
 const LAYERS: [(&str, &[&str]); 12] = [
@@ -40,6 +40,7 @@ const FORBIDDEN: [&str; 7] = [
 fn problems() -> Result<Vec<String>> {
     let mut problems = Vec::new();
     layers(&mut problems)?;
+    field_cases::check(&mut problems)?;
     for file in tracked_files()? {
         check_file(&file, &mut problems);
     }

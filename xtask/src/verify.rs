@@ -13,7 +13,11 @@ struct Stage {
 
 const STAGES: &[Stage] = &[
     Stage { name: "tools", what: "programs that the tests need, by apt where they are missing", run: tools },
-    Stage { name: "tidy", what: "format, layers, leftovers", run: tidy::run },
+    Stage {
+        name: "tidy",
+        what: "format, layers, leftovers, tests that the field cases name",
+        run: tidy::run,
+    },
     Stage { name: "clippy", what: "lints of all crates, warnings are errors", run: clippy },
     Stage { name: "unit", what: "tests of all crates, the recorded sessions among them", run: unit },
     Stage {
