@@ -13,6 +13,7 @@ mod effects;
 mod event;
 mod exceptions;
 mod follow;
+mod grant;
 mod hook_connection;
 mod instance;
 mod intake;

@@ -4,7 +4,8 @@
 use watchkeeper_core::AgentKind;
 
 use crate::install::{
-    ConfigFile, Home, HookEvent, HooksFile, Installer, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait,
+    ConfigFile, Home, HookEvent, HooksFile, Installer, JsonServers, Nesting, OffSwitch, RunsIn, TimeoutUnit,
+    Wait,
 };
 
 /// Every event that tells something about a session. Not MessageDisplay (one a text block, tells nothing more) and
@@ -42,7 +43,11 @@ static SETTINGS: HooksFile = HooksFile {
     runs_in: RunsIn::Posix,
 };
 
-static FILES: &[&dyn ConfigFile] = &[&SETTINGS];
+/// Where Claude Code keeps the servers of its user scope, beside much else.
+static SERVERS: JsonServers =
+    JsonServers { path: ".claude.json", default_path: ".claude.json", member: "mcpServers" };
+
+static FILES: &[&dyn ConfigFile] = &[&SETTINGS, &SERVERS];
 
 /// Claude Code's installer.
 #[derive(Debug)]

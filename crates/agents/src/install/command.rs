@@ -59,6 +59,8 @@ pub struct Wiring {
     pub timeouts: Timeouts,
     /// The shell of agents that let the hook choose (Copilot); the others run a POSIX one everywhere.
     pub shell: Shell,
+    /// The MCP server to register; `None`: whatever is registered stays as it is.
+    pub mcp: Option<super::McpCommand>,
 }
 
 impl Wiring {
@@ -96,6 +98,15 @@ enum Word<'a> {
 }
 
 impl Instance {
+    /// The words that name this instance to `watchkeeper` and its hook.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let words = self.options().into_iter().map(|word| match word {
+            Word::Plain(word) | Word::Path(word) => word.to_owned(),
+        });
+        words.collect()
+    }
+
     fn options(&self) -> Vec<Word<'_>> {
         let named: Vec<(&'static str, Option<&String>)> = match self {
             Self::Default => Vec::new(),
@@ -219,7 +230,13 @@ mod tests {
     use super::*;
 
     fn wiring(program: &str, instance: Instance) -> Wiring {
-        Wiring { program: program.to_owned(), instance, timeouts: Timeouts::default(), shell: Shell::Posix }
+        Wiring {
+            program: program.to_owned(),
+            instance,
+            timeouts: Timeouts::default(),
+            shell: Shell::Posix,
+            mcp: None,
+        }
     }
 
     #[test]

@@ -86,6 +86,7 @@ mod tests {
             instance: Instance::Default,
             timeouts: Timeouts::default(),
             shell: Shell::Posix,
+            mcp: None,
         }
     }
 

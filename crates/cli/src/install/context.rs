@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use watchkeeper_agents::install::{ALL, Installer, Instance, Shell, Timeouts, Wiring};
+use watchkeeper_agents::install::{ALL, Installer, Instance, McpCommand, Shell, Timeouts, Wiring};
 use watchkeeper_core::AgentKind;
 
 /// Where everything is.
@@ -27,6 +27,8 @@ pub(crate) struct Context {
     pub(crate) timeouts: Timeouts,
     /// Only these agents; `None` for every agent that is found.
     pub(crate) only: Option<Vec<AgentKind>>,
+    /// The MCP server to register; `None`: whatever is registered stays as it is.
+    pub(crate) mcp: Option<McpCommand>,
 }
 
 /// Why nothing can be installed at all.
@@ -59,6 +61,11 @@ impl Context {
         }
     }
 
+    /// Whether a variable moves an agent's configuration.
+    pub(crate) fn moves(&self, installer: &dyn Installer) -> bool {
+        self.variables.contains_key(installer.home().variable)
+    }
+
     pub(crate) fn wants(&self, agent: AgentKind) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(&agent))
     }
@@ -78,6 +85,7 @@ impl Context {
             instance: self.instance.clone(),
             timeouts: self.timeouts,
             shell: if cfg!(windows) { Shell::PowerShell } else { Shell::Posix },
+            mcp: self.mcp.clone(),
         })
     }
 

@@ -33,6 +33,7 @@ impl Home {
             hook_program: at("watchkeeper-hook"),
             instance: Instance::Default,
             timeouts: Timeouts::default(),
+            mcp: None,
             only: None,
         };
         Self { folder, context }

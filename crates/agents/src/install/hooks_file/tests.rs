@@ -20,6 +20,7 @@ fn wiring() -> Wiring {
         instance: Instance::Default,
         timeouts: Timeouts::default(),
         shell: Shell::Posix,
+        mcp: None,
     }
 }
 
