@@ -201,6 +201,47 @@ fn writes_are_not_there_unless_allowed() {
     session.end();
 }
 
+#[cfg(unix)]
+#[test]
+fn the_capability_decides_what_the_server_may_do() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let instance = with_daemon();
+    instance.json(&["start", "claude", "--id", "one"]);
+    let folder = instance.home().join("state/mcp");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("capability.json");
+    let put = |path: &std::path::Path, secret: &str, write: bool, mode: u32| {
+        let text = json!({"version": 1, "secret": secret, "write": write}).to_string();
+        std::fs::write(path, text).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let (right, wrong) = ("0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdee");
+    put(&path, right, false, 0o600);
+    let mut session = Session::start(&instance, &["--allow-write", "--capability", path.to_str().unwrap()]);
+    let lock = || json!({"session": "one"});
+    session.done("get_status", json!({}));
+    // The flag opens nothing that the file does not allow.
+    session.refused("set_session_soft_lock", lock(), "this capability only reads");
+    let settings = || json!({"settings": {"work_max": "2h"}});
+    session.refused("update_settings", settings(), "this capability only reads");
+    assert_eq!(state(&instance, "claude:one").as_deref(), Some("working"));
+    put(&path, right, true, 0o600);
+    assert_eq!(session.done("set_session_soft_lock", lock())["state"], "waiting");
+    assert_eq!(session.done("update_settings", settings())["changed"][0]["after"], "2h");
+    // A file that others may read counts for nothing, nor does one that is not this instance's.
+    put(&path, right, true, 0o640);
+    session.refused("why", json!({}), "can be read or written by others");
+    let other = instance.home().join("other.json");
+    put(&other, wrong, true, 0o600);
+    put(&path, right, true, 0o600);
+    let mut stranger = Session::start(&instance, &["--capability", other.to_str().unwrap()]);
+    stranger.refused("get_status", json!({}), "the capability counts for nothing");
+    stranger.end();
+    std::fs::remove_file(&path).unwrap();
+    session.refused("why", json!({}), "cannot be used");
+    session.end();
+}
+
 #[test]
 fn a_provider_tells_of_its_own_sessions() {
     let instance = with_daemon();
