@@ -124,10 +124,12 @@ fn with_daemon() -> Instance {
     instance
 }
 
-fn state(instance: &Instance, key: &str) -> Option<String> {
+/// The state of a session; empty when it is not known.
+fn state(instance: &Instance, key: &str) -> String {
     let status = instance.json(&["status"]);
-    let session = status["sessions"].as_array().unwrap().iter().find(|session| session["key"] == key)?;
-    Some(session["state"].as_str().unwrap().to_owned())
+    let sessions = status["sessions"].as_array().unwrap();
+    let found = sessions.iter().find(|session| session["key"] == key);
+    found.map(|session| session["state"].as_str().unwrap().to_owned()).unwrap_or_default()
 }
 
 const READS: [&str; 4] = ["get_status", "list_sessions", "why", "explain"];
@@ -175,7 +177,7 @@ fn writes_are_not_there_unless_allowed() {
         let answer = session.ask("tools/call", json!({"name": tool, "arguments": {"session": "one"}}));
         assert!(answer["error"]["message"].as_str().unwrap().contains("no tool"), "{answer}");
     }
-    assert_eq!(state(&instance, "claude:one").as_deref(), Some("working"));
+    assert_eq!(state(&instance, "claude:one"), "working");
     session.end();
 
     let mut session = Session::start(&instance, &["--allow-write"]);
@@ -185,7 +187,7 @@ fn writes_are_not_there_unless_allowed() {
     let cleared = session.done("clear_session_soft_lock", json!({"session": "one"}));
     assert_eq!(cleared["state"], "working");
     session.done("remove_session", json!({"session": "one"}));
-    assert_eq!(state(&instance, "claude:one"), None);
+    assert_eq!(state(&instance, "claude:one"), "ended");
 
     let changed = session.done("update_settings", json!({"settings": {"inactivity_timeout": "30m"}}));
     assert_eq!(changed["changed"][0]["after"], "30m");
@@ -224,7 +226,7 @@ fn the_capability_decides_what_the_server_may_do() {
     session.refused("set_session_soft_lock", lock(), "this capability only reads");
     let settings = || json!({"settings": {"work_max": "2h"}});
     session.refused("update_settings", settings(), "this capability only reads");
-    assert_eq!(state(&instance, "claude:one").as_deref(), Some("working"));
+    assert_eq!(state(&instance, "claude:one"), "working");
     put(&path, right, true, 0o600);
     assert_eq!(session.done("set_session_soft_lock", lock())["state"], "waiting");
     assert_eq!(session.done("update_settings", settings())["changed"][0]["after"], "2h");
@@ -273,9 +275,9 @@ fn a_provider_tells_of_its_own_sessions() {
     let stopped = session.done("provider_stop_session", json!({"session_id": id, "message": "done"}));
     assert_eq!(stopped["state"], "idle");
     session.done("provider_start_session", json!({"session_id": id}));
-    assert_eq!(state(&instance, &key).as_deref(), Some("working"));
+    assert_eq!(state(&instance, &key), "working");
     session.done("provider_stop_session", json!({"session_id": id, "end": true}));
-    assert_eq!(state(&instance, &key).as_deref(), Some("ended"));
+    assert_eq!(state(&instance, &key), "ended");
 
     session.refused("provider_set_soft_lock", json!({"session_id": id}), "'reason' is missing");
     session.refused("provider_stop_session", json!({"session_id": "zzz"}), "no session matches");
@@ -298,8 +300,8 @@ fn a_provider_reaches_nothing_of_another_s() {
         two.refused("provider_stop_session", json!({"session_id": id}), "no session matches");
         two.refused("provider_set_soft_lock", json!({"session_id": id, "reason": "x"}), "no session matches");
     }
-    assert_eq!(state(&instance, "mcp/one:same").as_deref(), Some("working"));
-    assert_eq!(state(&instance, "claude:same").as_deref(), Some("working"));
+    assert_eq!(state(&instance, "mcp/one:same"), "working");
+    assert_eq!(state(&instance, "claude:same"), "working");
 
     let hold = one.done("hold", json!({"seconds": 600, "reason": "a long build"}));
     let hold_id = hold["hold_id"].as_str().unwrap().to_owned();
@@ -388,7 +390,7 @@ fn it_ends_with_its_parent() {
     let program = env!("CARGO_BIN_EXE_watchkeeper");
     // The shell stays the server's parent; the other end of the input stays with this test.
     let mut shell = std::process::Command::new("/bin/sh")
-        .args(["-c", "\"$0\" mcp --home \"$1\" <&0 & wait", program])
+        .args(["-c", "exec 3<&0; \"$0\" mcp --home \"$1\" <&3 & wait", program])
         .arg(instance.home())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
