@@ -133,8 +133,12 @@ impl JsonServers {
         let had_none = match original {
             None => false,
             Some(Original::Absent) => true,
-            Some(Original::Text(text)) => values(text).is_ok_and(|file| file.get(self.member).is_none()),
+            Some(Original::Text(text)) => {
+                values(split_mark(text).1).is_ok_and(|file| file.get(self.member).is_none())
+            }
         };
+        let without_us = original.and_then(Original::text).map(|text| Document::parse(split_mark(text).1));
+        let without_us = without_us.and_then(Result::ok);
         let edited = if container.len() == 1 && had_none {
             let Some(Ast::Object(whole)) = &document.root else { return Err(Refusal::Unfaithful) };
             root.remove(self.member);
@@ -142,14 +146,31 @@ impl JsonServers {
                 return Ok(Edit::Delete);
             }
             let index = whole.properties.iter().position(|member| member.name.as_str() == self.member);
-            document.remove(&Container::of_object(whole), index.ok_or(Refusal::Unfaithful)?)
+            let was = without_us.as_ref().and_then(|file| empty_text(file, file.root.as_ref()?.as_object()?));
+            take_out(&document, whole, index.ok_or(Refusal::Unfaithful)?, was)
         } else {
             if let Some(servers) = root.get_mut(self.member).and_then(Value::as_object_mut) {
                 servers.remove(NAME);
             }
-            document.remove(&container, at)
+            let was = without_us.as_ref().and_then(|file| empty_text(file, self.servers(file).ok()??));
+            take_out(&document, servers, at, was)
         };
         if values(&edited)? == wanted { Ok(Edit::Write(edited)) } else { Err(Refusal::Unfaithful) }
+    }
+}
+
+/// How an object without members was written.
+fn empty_text(document: &Document<'_>, object: &Object<'_>) -> Option<String> {
+    let text = document.text.get(Container::of_object(object).whole())?;
+    object.properties.is_empty().then(|| text.to_owned())
+}
+
+/// Removes a member; an object that is empty then is written as it `was` when it was empty before.
+fn take_out(document: &Document<'_>, object: &Object<'_>, index: usize, was: Option<String>) -> String {
+    let container = Container::of_object(object);
+    match was {
+        Some(was) if container.len() == 1 => document.replace(container.whole(), &was),
+        Some(_) | None => document.remove(&container, index),
     }
 }
 
