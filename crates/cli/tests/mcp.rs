@@ -5,7 +5,7 @@ mod common;
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use common::Instance;
@@ -22,26 +22,27 @@ struct Session {
 impl Session {
     /// Starts a server and introduces itself.
     fn start(instance: &Instance, words: &[&str]) -> Self {
-        let mut session = Self::raw(instance, words);
-        let hello = session.ask(
+        Self::raw(instance, words).introduced()
+    }
+
+    fn introduced(mut self) -> Self {
+        let hello = self.ask(
             "initialize",
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}),
         );
         assert_eq!(hello["result"]["serverInfo"]["name"], "watchkeeper", "{hello}");
         assert!(hello["result"]["capabilities"]["tools"].is_object(), "{hello}");
-        session.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
-        session
+        self.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
+        self
     }
 
     fn raw(instance: &Instance, words: &[&str]) -> Self {
-        let words = [&["mcp"], words].concat();
-        let mut child = instance
-            .command(&words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::of(instance.command(&[&["mcp"], words].concat()))
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, input, output, next_id: 1 }
@@ -244,6 +245,66 @@ fn the_capability_decides_what_the_server_may_do() {
     session.end();
 }
 
+/// In the user's own instance a program inside an agent has session scope; the capability alone widens it, and only so far.
+#[cfg(target_os = "linux")]
+#[test]
+fn inside_an_agent_only_the_capability_widens() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use watchkeeper_api::{
+        Client, ClientOptions,
+        method::{GetDaemonStatus, Nothing},
+    };
+    let instance = Instance::new();
+    let at = |name: &str| instance.home().join(name).display().to_string();
+    let places = [at("own-run"), at("own-state"), at("own-config")];
+    let own = ["--run", &places[0], "--state", &places[1], "--config", &places[2]];
+    let words = |words: &[&'static str]| [&own[..], words].concat();
+    let (code, out, err) = instance.said(&words(&["up", "--no-hooks"]));
+    assert_eq!(code, Some(0), "{out}{err}");
+    let secret = "0123456789abcdef0123456789abcdef";
+    let capability = instance.home().join("own-state/mcp/capability.json");
+    std::fs::create_dir(capability.parent().unwrap()).unwrap();
+    std::fs::write(&capability, json!({"version": 1, "secret": secret, "write": false}).to_string()).unwrap();
+    std::fs::set_permissions(&capability, std::fs::Permissions::from_mode(0o600)).unwrap();
+
+    let mut provider = Session::of(instance.command(&words(&["mcp", "--provider", "one"]))).introduced();
+    provider.done("provider_start_session", json!({"session_id": "x"}));
+    // A shell of the agent's name is the agent, as far as ancestry tells.
+    let agent = instance.home().join("claude");
+    std::fs::copy("/bin/sh", &agent).unwrap();
+    let inside = |more: &[&str]| {
+        let mut command = instance.command(&[]);
+        let server = instance.command(&[&words(&["mcp"]), more].concat());
+        let mut shell = Command::new(&agent);
+        shell.args(["-c", "\"$@\"; exit $?", "claude"]).arg(server.get_program()).args(server.get_args());
+        shell
+            .env_clear()
+            .envs(command.env("SHLVL", "1").get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Session::of(shell).introduced()
+    };
+    let mut narrow = inside(&["--allow-write"]);
+    assert_eq!(narrow.done("list_sessions", json!({}))["sessions"], json!([]));
+    narrow.refused("explain", json!({"session": "mcp/one:x"}), "no session matches");
+    narrow.refused(
+        "set_session_soft_lock",
+        json!({"session": "mcp/one:x"}),
+        "not allowed from inside an agent",
+    );
+    narrow.end();
+    let path = capability.display().to_string();
+    let mut wide = inside(&["--allow-write", "--capability", &path]);
+    assert_eq!(wide.done("list_sessions", json!({}))["sessions"][0]["key"], "mcp/one:x");
+    wide.refused("set_session_soft_lock", json!({"session": "mcp/one:x"}), "this capability only reads");
+    wide.end();
+    provider.end();
+
+    let options = ClientOptions { capability: Some(secret.to_owned()), ..ClientOptions::new("test") };
+    let mut client = Client::connect(&instance.home().join("own-run/api.sock"), &options).unwrap();
+    let daemon = client.call::<GetDaemonStatus>(&Nothing {}).unwrap();
+    // Its own way to be stopped is a person's; this test may itself run inside an agent.
+    assert!(Command::new("kill").arg(daemon.pid.to_string()).status().unwrap().success());
+}
+
 #[test]
 fn a_provider_tells_of_its_own_sessions() {
     let instance = with_daemon();
@@ -389,7 +450,7 @@ fn it_ends_with_its_parent() {
     let instance = Instance::new();
     let program = env!("CARGO_BIN_EXE_watchkeeper");
     // The shell stays the server's parent; the other end of the input stays with this test.
-    let mut shell = std::process::Command::new("/bin/sh")
+    let mut shell = Command::new("/bin/sh")
         .args(["-c", "exec 3<&0; \"$0\" mcp --home \"$1\" <&3 & wait", program])
         .arg(instance.home())
         .stdin(Stdio::piped())
