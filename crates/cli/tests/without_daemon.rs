@@ -40,6 +40,7 @@ Commands:
   doctor          Check everything that must work, one line each
   config          Read and change settings
   daemon          Run, stop, restart or describe the daemon
+  mcp             Serve MCP on standard input and output, for an agent
   completions     Print the completions of a shell
   api             Describe the local interface
 

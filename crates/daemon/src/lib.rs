@@ -16,6 +16,7 @@ mod exceptions;
 mod exits;
 mod file_notices;
 mod follow;
+mod grant;
 mod hook_connection;
 mod instance;
 mod intake;

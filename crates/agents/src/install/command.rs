@@ -61,6 +61,8 @@ pub struct Wiring {
     pub timeouts: Timeouts,
     /// The shell of agents that let the hook choose (Copilot); the others run a POSIX one everywhere.
     pub shell: Shell,
+    /// The MCP server to register; `None`: whatever is registered stays as it is.
+    pub mcp: Option<super::McpCommand>,
 }
 
 impl Wiring {
@@ -98,6 +100,15 @@ enum Word<'a> {
 }
 
 impl Instance {
+    /// The words that name this instance to `watchkeeper` and its hook.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let words = self.options().into_iter().map(|word| match word {
+            Word::Plain(word) | Word::Path(word) => word.to_owned(),
+        });
+        words.collect()
+    }
+
     fn options(&self) -> Vec<Word<'_>> {
         let named: Vec<(&'static str, Option<&String>)> = match self {
             Self::Default => Vec::new(),
@@ -222,7 +233,8 @@ mod tests {
 
     fn wiring(program: &str, instance: Instance) -> Wiring {
         let (program, state) = (program.to_owned(), "/state".to_owned());
-        Wiring { program, instance, state, timeouts: Timeouts::default(), shell: Shell::Posix }
+        let (timeouts, shell) = (Timeouts::default(), Shell::Posix);
+        Wiring { program, instance, state, timeouts, shell, mcp: None }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod command;
 mod hooks_file;
 mod jsonc;
+mod mcp;
 mod own_file;
 mod sha256;
 mod switch;
@@ -20,6 +21,8 @@ use watchkeeper_core::AgentKind;
 
 pub use command::{HOOK_PROGRAM, Instance, Shell, Timeouts, Wiring, is_ours};
 pub(crate) use hooks_file::{CLOSING_S, HookEvent, HooksFile, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait};
+pub use mcp::McpCommand;
+pub(crate) use mcp::{JsonServers, SwitchAndServers};
 pub(crate) use own_file::OwnFile;
 pub(crate) use sha256::hex_digest;
 pub(crate) use switch::{FeatureSwitch, KeyedState, states};
@@ -74,6 +77,15 @@ impl Home {
 pub trait ConfigFile: fmt::Debug + Sync {
     /// Relative to the agent's [`Home`], with `/` between segments.
     fn path(&self) -> &'static str;
+    /// Where it is while nothing moves the agent's [`Home`], relative to the user's home folder; `None`: in that
+    /// [`Home`] then, too.
+    fn default_path(&self) -> Option<&'static str> {
+        None
+    }
+    /// Whether it is nothing to somebody who did not ask for the MCP server.
+    fn is_for_mcp_only(&self) -> bool {
+        false
+    }
     /// Merges Watchkeeper's entries in. Idempotent; replaces entries of older versions; an absent or blank file is
     /// an empty one.
     ///

@@ -45,6 +45,7 @@ mod tests {
             state: "/s \"t\"".to_owned(),
             timeouts: Timeouts::default(),
             shell: Shell::Posix,
+            mcp: None,
         };
         let text = plugin(&wiring);
         let line = text.lines().find_map(|line| line.strip_prefix("const COMMAND = ")).unwrap();

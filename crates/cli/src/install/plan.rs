@@ -154,7 +154,8 @@ pub(crate) fn plan(context: &Context) -> Result<Plan, ContextError> {
         .iter()
         .map(|found| {
             let mut notes = Vec::new();
-            let files = each_file(found).map(|(file, path)| {
+            let wanted = each_file(found).filter(|(file, _)| wiring.mcp.is_some() || !file.is_for_mcp_only());
+            let files = wanted.map(|(file, path)| {
                 plan_install(&records, found, file, &path, &wiring, &mut notes)
                     .unwrap_or_else(|error| FilePlan::refused(&path, error))
             });
@@ -202,8 +203,11 @@ pub(crate) fn plan_uninstall(context: &Context) -> Plan {
 pub(super) fn each_file(found: &FoundAgent) -> impl Iterator<Item = (&'static dyn ConfigFile, PathBuf)> {
     let files = found.installer.files;
     files.iter().map(|file| {
-        let path = file.path().split('/').fold(found.home.clone(), |path, segment| path.join(segment));
-        (*file, path)
+        let (folder, below) = match (&found.user_home, file.default_path()) {
+            (Some(home), Some(below)) => (home, below),
+            (Some(_) | None, _) => (&found.home, file.path()),
+        };
+        (*file, below.split('/').fold(folder.clone(), |path, segment| path.join(segment)))
     })
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
         let mut texts = Vec::new();
         let mut state = None;
         let mut hooks_path = None;
-        for (file, path) in each_file(&found) {
+        for (file, path) in each_file(&found).filter(|(file, _)| !file.is_for_mcp_only()) {
             let read = Snapshot::read(&path).and_then(|snapshot| {
                 let refused = |refusal| InstallError::Refused { path: path.clone(), refusal };
                 let text = snapshot.bytes.as_deref().map(decode).transpose().map_err(refused)?;
