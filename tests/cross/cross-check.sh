@@ -87,9 +87,16 @@ E
   chmod +x "$H/bin/xwine"
   [ -e "$H/wineprefix/.done" ] && return
   say "making a Wine prefix in $H/wineprefix; once"
-  rm -rf "$H/wineprefix"
-  "$H/bin/xwine" wineboot.exe -i >"$H/wineboot.log" 2>&1 </dev/null || { tail "$H/wineboot.log" >&2; return 1; }
-  wineserver -w
+  # On a busy machine a program of Wine 8 that starts while the prefix is being filled can miss its libraries and end it all.
+  local attempt
+  for attempt in 1 2 3; do
+    rm -rf "$H/wineprefix"
+    if "$H/bin/xwine" wineboot.exe -i >"$H/wineboot.log" 2>&1 </dev/null; then attempt=made; fi
+    wineserver -w
+    [ "$attempt" = made ] && break
+    say "attempt $attempt to make the prefix failed: $(tail -n 1 "$H/wineboot.log")"
+  done
+  [ "$attempt" = made ] || return 1
   # Wine 8 has no bcryptprimitives.dll, which Rust's std needs for its random numbers
   cat >"$H/bcryptprimitives.c" <<'E'
 #include <windows.h>

@@ -18,7 +18,7 @@ pub mod gemini;
 pub mod opencode;
 pub mod qwen;
 
-mod function_parts;
+mod content_parts;
 mod observe;
 mod reply;
 mod task_notification;

@@ -1,17 +1,19 @@
-//! One daemon an instance: a kernel lock on a file that is never unlinked, so that no two processes can ever hold
-//! "the" lock on two different files of the same name.
+//! One daemon an instance: a kernel lock on a file that we never unlink, so that no two processes of ours hold "the" lock on
+//! two different files of the same name. Others may clean the folder; whoever holds the lock looks whether it is in place.
 
 use std::{
     fs::{File, OpenOptions},
     io,
     path::{Path, PathBuf},
+    sync::mpsc::{self, RecvTimeoutError},
     time::Duration,
 };
 
 /// How long a second start waits for a first one's teardown before it gives up: as long as that may take.
 const TEARDOWN_WAIT: Duration = crate::boot::TEARDOWN_MAX;
-/// How often the lock is tried again meanwhile; the kernel offers no timed wait for it.
-const RETRY_EVERY: Duration = Duration::from_millis(50);
+
+/// A lock whose file lost its name while we waited for it is let go and taken anew, so often at most; then it counts as held.
+const TRIES: usize = 3;
 
 /// The file of the lock, in the runtime folder.
 const LOCK: &str = "daemon.lock";
@@ -22,6 +24,8 @@ pub enum LockError {
     Held { path: PathBuf },
     #[error("cannot open the lock file {path}")]
     Open { path: PathBuf, source: io::Error },
+    #[error("cannot wait for the lock {path}")]
+    Wait { path: PathBuf, source: io::Error },
 }
 
 /// Held for as long as the daemon runs; released last.
@@ -38,6 +42,16 @@ impl InstanceLock {
     /// # Errors
     /// `Held` when another daemon keeps it for longer than its teardown may take, or is next.
     pub(crate) fn take(run: &Path) -> Result<Self, LockError> {
+        for _ in 0..TRIES {
+            let lock = Self::take_once(run)?;
+            if lock.is_in_place() {
+                return Ok(lock);
+            }
+        }
+        Err(LockError::Held { path: run.join(LOCK) })
+    }
+
+    fn take_once(run: &Path) -> Result<Self, LockError> {
         let path = run.join(LOCK);
         let file = open(&path)?;
         if try_lock(&file, &path)? {
@@ -48,15 +62,12 @@ impl InstanceLock {
         if !try_lock(&next, &next_path)? {
             return Err(LockError::Held { path: next_path });
         }
-        let mut waited = Duration::ZERO;
-        while waited < TEARDOWN_WAIT {
-            std::thread::sleep(RETRY_EVERY);
-            waited += RETRY_EVERY;
-            if try_lock(&file, &path)? {
-                return Ok(Self { file, path });
-            }
+        match locked_within(TEARDOWN_WAIT, file)
+            .map_err(|source| LockError::Wait { path: path.clone(), source })?
+        {
+            Some(file) => Ok(Self { file, path }),
+            None => Err(LockError::Held { path }),
         }
-        Err(LockError::Held { path })
     }
 
     /// Takes the lock of the instance whose runtime folder is `run`, or says at once that another one holds it.
@@ -108,6 +119,18 @@ fn open(path: &Path) -> Result<File, LockError> {
     options.open(path).map_err(|source| LockError::Open { path: path.to_owned(), source })
 }
 
+/// Waits for the lock in a thread, since the kernel offers no timed wait for it. After `limit` the thread is left behind: should
+/// it get the lock before the process ends, it lets go at once.
+fn locked_within(limit: Duration, file: File) -> io::Result<Option<File>> {
+    let (locked, waiting) = mpsc::channel();
+    let wait = move || _ = locked.send(file.lock().map(|()| file));
+    std::thread::Builder::new().name("lock".to_owned()).spawn(wait)?;
+    match waiting.recv_timeout(limit) {
+        Ok(outcome) => outcome.map(Some),
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(None),
+    }
+}
+
 fn try_lock(file: &File, path: &Path) -> Result<bool, LockError> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -136,6 +159,26 @@ mod tests {
         let second = std::thread::spawn(move || InstanceLock::take(&path));
         drop(first);
         second.join().unwrap().unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_lock_on_a_file_without_a_name_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = InstanceLock::take(dir.path()).unwrap();
+        let path = dir.path().to_owned();
+        let second = std::thread::spawn(move || InstanceLock::take(&path));
+        let inode = std::os::unix::fs::MetadataExt::ino(&first.file.metadata().unwrap());
+        let is_ours = |line: &str| line.contains("-> FLOCK") && line.contains(&format!(":{inode} "));
+        let begun = std::time::Instant::now();
+        while !std::fs::read_to_string("/proc/locks").unwrap().lines().any(is_ours) {
+            assert!(begun.elapsed() < TEARDOWN_WAIT, "it waits");
+            std::thread::yield_now();
+        }
+        std::fs::remove_file(dir.path().join(LOCK)).unwrap();
+        assert!(!first.is_in_place());
+        drop(first);
+        assert!(second.join().unwrap().unwrap().is_in_place(), "of the name's new file");
     }
 
     #[test]

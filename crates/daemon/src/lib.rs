@@ -44,6 +44,7 @@ use std::{fs::File, io, path::PathBuf, time::Duration};
 
 use boot::End;
 use instance::InstanceLock;
+use logging::Log;
 use succession::Custody;
 use watchkeeper_store::OpenError;
 
@@ -119,12 +120,12 @@ pub fn run(place: Place, private: bool, mut origin: Origin) -> Result<(), RunErr
     let lock = handed.take_companion();
     boot::prepare(&place)?;
     exceptions::install(&place.state);
-    let _log = logging::start(&place.state).map_err(RunError::Log)?;
+    let log = logging::start(&place.state).map_err(RunError::Log)?;
     if let Some(refused) = refused {
         exceptions::record_error("hand-over", &refused);
     }
     let custody = Custody::of(handed);
-    let outcome = live(&place, private, &mut origin, lock, custody);
+    let outcome = live(&place, private, &mut origin, lock, custody, &log);
     if let Err(error) = &outcome
         && !error.is_already_running()
     {
@@ -141,6 +142,7 @@ fn live(
     origin: &mut Origin,
     handed_lock: Option<File>,
     mut custody: Custody,
+    log: &Log,
 ) -> Result<(), RunError> {
     let mut lock = match handed_lock.and_then(|file| InstanceLock::adopt(&place.run, file)) {
         Some(lock) => lock,
@@ -158,6 +160,8 @@ fn live(
             End::Succeeded(successor, handed) => {
                 // A page that is just being read keeps nobody waiting.
                 runtime.shutdown_background();
+                // The thread that writes it ends with this program.
+                log.flush();
                 // The lock goes along: between two lives nobody else may take the instance.
                 let mut back = origin.give_way(successor, handed.with_companion(held.into_file()));
                 lock = match back.take_companion().and_then(|file| InstanceLock::adopt(&place.run, file)) {

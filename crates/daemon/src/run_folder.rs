@@ -48,7 +48,9 @@ impl Dispatcher {
             Err(LockError::Held { path }) => {
                 tracing::warn!(path = %path.display(), "another process holds the instance's new lock; tried again soon");
             }
-            Err(error @ LockError::Open { .. }) => exceptions::record_error("lock", &error),
+            Err(error @ (LockError::Open { .. } | LockError::Wait { .. })) => {
+                exceptions::record_error("lock", &error);
+            }
         }
     }
 

@@ -274,9 +274,11 @@ fn without_its_folder_it_tells_by_a_pipe() {
 
 #[test]
 fn answers_are_carried_out() {
+    // More than a pipe holds, so that it comes in pieces, and these end within characters.
+    let words = "😀".repeat(20_000);
     let answers = [
         ("permission.asked", json!({ "permission": "once" })),
-        ("session.status", json!({ "prompt": "weiter, bitte: äöü 😀" })),
+        ("session.status", json!({ "prompt": words })),
     ];
     let mut opencode = OpenCode::start("server", "state", &answers, &[]);
     opencode.bus("permission.asked", json!({ "sessionID": "s", "id": "p" }));
@@ -285,7 +287,7 @@ fn answers_are_carried_out() {
     assert_eq!(permission["permission"]["body"], json!({ "response": "once" }));
     opencode.bus("session.status", json!({ "sessionID": "s", "status": { "type": "idle" } }));
     let prompt = opencode.asked();
-    assert_eq!(prompt["prompt"]["body"]["parts"][0]["text"], json!("weiter, bitte: äöü 😀"));
+    assert_eq!(prompt["prompt"]["body"]["parts"][0]["text"], json!(words));
     assert!(opencode.told().iter().all(|call| call.payload.get("unanswerable").is_none()));
     opencode.end();
 }

@@ -33,6 +33,7 @@ static HOOKS: HooksFile = HooksFile {
     own: false,
     strict: true,
     off_switches: &[],
+    off_list: &[],
     timeout_unit: TimeoutUnit::Seconds,
     runs_in: RunsIn::Posix,
 };

@@ -31,6 +31,7 @@ static HOOKS: HooksFile = HooksFile {
     own: true,
     strict: false,
     off_switches: &[OffSwitch::DISABLE_ALL],
+    off_list: &[],
     timeout_unit: TimeoutUnit::Seconds,
     runs_in: RunsIn::PowerShell,
 };

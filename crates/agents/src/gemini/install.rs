@@ -18,6 +18,8 @@ const EVENTS: &[HookEvent] = &[
 
 static SETTINGS: HooksFile = HooksFile {
     off_switches: &[OffSwitch { path: &["hooksConfig", "enabled"], value: false }],
+    // By name, and a hook without one goes by its command.
+    off_list: &["hooksConfig", "disabled"],
     timeout_unit: TimeoutUnit::Milliseconds,
     runs_in: RunsIn::PowerShell,
     ..HooksFile::settings(AgentKind::Gemini, EVENTS)

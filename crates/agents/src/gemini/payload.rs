@@ -12,7 +12,7 @@ use watchkeeper_core::{
 
 use crate::{
     adapter::Parsed,
-    function_parts::{leading_pid, result_words},
+    content_parts::{leading_pid, result_words},
     json,
     observe::{Context, HookPayload, label, unknown, wall},
 };

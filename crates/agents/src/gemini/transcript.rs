@@ -11,7 +11,7 @@ use watchkeeper_core::{
 use super::payload::call;
 use crate::{
     adapter::{Parsed, TranscriptReader},
-    function_parts::{ToolResult, results, words},
+    content_parts::{ToolResult, results, words},
     json::{parse_object, text},
     line_scanner::holds_any,
     observe::{Context, label, wall},

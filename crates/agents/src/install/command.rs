@@ -59,7 +59,8 @@ pub struct Wiring {
     /// The instance's state folder, which nobody else may look into.
     pub state: String,
     pub timeouts: Timeouts,
-    /// The shell of agents that let the hook choose (Copilot); the others run a POSIX one everywhere.
+    /// The shell of agents that run hooks with this system's own, or let the hook choose; the others run a POSIX one
+    /// everywhere (each says which in its `HooksFile`).
     pub shell: Shell,
     /// The MCP server to register; `None`: whatever is registered stays as it is.
     pub mcp: Option<super::McpCommand>,

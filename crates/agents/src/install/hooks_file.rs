@@ -110,15 +110,7 @@ impl OffSwitch {
 
     /// Whether it is set in this way.
     fn is_set(&self, root: &Object<'_>) -> bool {
-        let Some((last, folders)) = self.path.split_last() else { return false };
-        let mut object = root;
-        for folder in folders {
-            match last_member(object, folder) {
-                Some((_, Value::Object(inner))) => object = inner,
-                _ => return false,
-            }
-        }
-        matches!(last_member(object, last), Some((_, Value::BooleanLit(found))) if found.value == self.value)
+        matches!(at(root, self.path), Some(Value::BooleanLit(found)) if found.value == self.value)
     }
 }
 
@@ -142,6 +134,8 @@ pub(crate) struct HooksFile {
     /// The agent reads plain JSON only, and no hook at all from a file that it cannot read.
     pub(crate) strict: bool,
     pub(crate) off_switches: &'static [OffSwitch],
+    /// A list of commands that the agent does not run as hooks, by its path from the root; empty where it has none.
+    pub(crate) off_list: &'static [&'static str],
     pub(crate) timeout_unit: TimeoutUnit,
     pub(crate) runs_in: RunsIn,
 }
@@ -158,6 +152,7 @@ impl HooksFile {
             own: false,
             strict: false,
             off_switches: &[OffSwitch::DISABLE_ALL],
+            off_list: &[],
             timeout_unit: TimeoutUnit::Seconds,
             runs_in: RunsIn::Posix,
         }
@@ -238,7 +233,11 @@ impl ConfigFile for HooksFile {
         if let Some(root) = self.root(&document)? {
             let set = self.off_switches.iter().filter(|switch| switch.is_set(root));
             inspection.disabled.extend(set.map(ToString::to_string));
+            let off: BTreeSet<&str> = strings(at(root, self.off_list)).collect();
             for hit in self.hits(root) {
+                if command_of(hit.hook).is_some_and(|command| off.contains(command)) {
+                    inspection.switched_off.push(hit.event.to_owned());
+                }
                 let wanted = self.events.iter().find(|event| event.name == hit.event);
                 let as_wanted = wanted.is_some_and(|event| {
                     hit.effective && self.is_current(document.text, hit.hook, event, wiring)
@@ -470,6 +469,26 @@ fn member(name: &str, value: &str) -> String {
 fn last_member<'d, 'a>(object: &'d Object<'a>, name: &str) -> Option<(usize, &'d Value<'a>)> {
     let at = object.properties.iter().rposition(|member| member.name.as_str() == name)?;
     object.properties.get(at).map(|member| (at, &member.value))
+}
+
+/// What stands at a path of members from the root; nothing at an empty one.
+fn at<'d, 'a>(root: &'d Object<'a>, path: &[&str]) -> Option<&'d Value<'a>> {
+    let (last, folders) = path.split_last()?;
+    let mut object = root;
+    for folder in folders {
+        object = last_member(object, folder)?.1.as_object()?;
+    }
+    last_member(object, last).map(|(_, value)| value)
+}
+
+/// The texts in a list.
+fn strings<'d>(list: Option<&'d Value<'_>>) -> impl Iterator<Item = &'d str> {
+    let elements = list.and_then(Value::as_array).into_iter().flat_map(|list| &list.elements);
+    elements.filter_map(|element| element.as_string_lit().map(|text| &*text.value))
+}
+
+fn command_of<'d>(hook: &'d Object<'_>) -> Option<&'d str> {
+    last_member(hook, "command").and_then(|(_, command)| command.as_string_lit()).map(|text| &*text.value)
 }
 
 fn inner_list<'d, 'a>(group: &'d Object<'a>) -> Option<&'d Array<'a>> {

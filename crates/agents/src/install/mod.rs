@@ -143,6 +143,8 @@ pub struct Inspection {
     pub outdated: Vec<String>,
     /// What in this file keeps hooks from running, each as a clause.
     pub disabled: Vec<String>,
+    /// Our entries that the person switched off one by one, by their events.
+    pub switched_off: Vec<String>,
 }
 
 impl Inspection {

@@ -18,7 +18,7 @@ use watchkeeper_core::{
 use super::task;
 use crate::{
     adapter::Parsed,
-    function_parts::words,
+    content_parts::words,
     json,
     observe::{Context, id, label, malformed, path, unknown},
 };

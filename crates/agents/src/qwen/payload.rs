@@ -16,7 +16,7 @@ use watchkeeper_core::{
 use super::work;
 use crate::{
     adapter::Parsed,
-    function_parts::result_words,
+    content_parts::result_words,
     json,
     observe::{Context, HookPayload, id, is_id, label, turn, unknown, wall},
     task_notification::end_of_status,

@@ -8,7 +8,7 @@ use watchkeeper_core::signal::{Activity, Facts, Prompt, PromptOrigin, SignalBody
 
 use crate::{
     adapter::{Parsed, TranscriptReader},
-    function_parts::{results, words},
+    content_parts::{results, words},
     json::{flag, items, parse_object, text},
     line_scanner::holds_any,
     observe::{Context, id, label, wall},

@@ -3,7 +3,7 @@
 
 use watchkeeper_core::signal::WorkKind;
 
-use crate::{function_parts::leading_pid, observe::is_id};
+use crate::{content_parts::leading_pid, observe::is_id};
 
 /// The tool by which Qwen runs commands, and the one by which it starts subagents.
 const SHELL_TOOL: &str = "run_shell_command";

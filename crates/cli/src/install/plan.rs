@@ -264,10 +264,17 @@ fn plan_install(
     }
     // The switch that this very change turns on again is no obstacle.
     let after = match &change {
-        Change::Write(written) => file.inspect(Some(written), wiring).map_err(refused)?.disabled,
-        Change::None | Change::Delete => inspection.disabled,
+        Change::Write(written) => file.inspect(Some(written), wiring).map_err(refused)?,
+        Change::None | Change::Delete => inspection,
     };
-    notes.extend(after.iter().map(|why| {
+    if !after.switched_off.is_empty() {
+        notes.push(format!(
+            "{} switches off {}: the agent does not run these hooks until you change that.",
+            path.display(),
+            after.switched_off.join(", ")
+        ));
+    }
+    notes.extend(after.disabled.iter().map(|why| {
         format!(
             "No hook runs from {} as it stands: {why}. Watchkeeper hears nothing until you change that.",
             path.display()

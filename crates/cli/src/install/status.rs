@@ -85,6 +85,7 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
         let mut texts = Vec::new();
         let mut state = None;
         let mut hooks_path = None;
+        let mut switched_off = Vec::new();
         for (file, path) in each_file(&found).filter(|(file, _)| !file.is_for_mcp_only()) {
             let read = Snapshot::read(&path).and_then(|snapshot| {
                 let refused = |refusal| InstallError::Refused { path: path.clone(), refusal };
@@ -95,6 +96,7 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
             hooks_path.get_or_insert_with(|| path.clone());
             let (status, file_state, text) = match read {
                 Ok((text, inspection)) => {
+                    switched_off.extend(inspection.switched_off.iter().cloned());
                     let file_state = if !inspection.is_current() && inspection.is_absent() {
                         HooksState::Missing
                     } else if inspection.is_current() {
@@ -131,6 +133,7 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
         let hooks = state.unwrap_or(HooksState::Missing);
         let texts: Vec<Option<&str>> = texts.iter().map(Option::as_deref).collect();
         let trust = hooks_path.and_then(|path| trust(found.installer, &path, &texts)).unwrap_or_default();
+        switched_off.extend(trust.switched_off);
         AgentStatus {
             agent: found.installer.agent,
             present: found.is_present(),
@@ -140,7 +143,7 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
             files,
             untrusted: trust.untrusted,
             changed_since_review: trust.changed,
-            switched_off: trust.switched_off,
+            switched_off,
             hook_program_missing: hooks == HooksState::Current && !context.hook_program.is_file(),
         }
     });

@@ -378,6 +378,24 @@ fn what_keeps_hooks_from_running_is_said() {
 }
 
 #[test]
+fn a_gemini_hook_that_its_person_switched_off_is_said() {
+    let mut home = Home::new();
+    home.context.only = Some(vec![AgentKind::Gemini]);
+    fs::create_dir(home.at(".gemini")).unwrap();
+    home.install();
+    let settings = home.at(".gemini/settings.json");
+    let mut text: serde_json::Value = serde_json::from_slice(&fs::read(&settings).unwrap()).unwrap();
+    let command = &text["hooks"]["AfterAgent"][0]["hooks"][0]["command"];
+    text["hooksConfig"] = serde_json::json!({ "disabled": [command] });
+    fs::write(&settings, text.to_string()).unwrap();
+    let status = home.state_of(AgentKind::Gemini);
+    assert_eq!((status.hooks, &status.switched_off), (HooksState::Current, &vec!["AfterAgent".to_owned()]));
+    assert!(!status.is_working());
+    let plan = plan(&home.context).unwrap();
+    assert!(plan.agents[0].notes.iter().any(|note| note.contains("switches off AfterAgent")), "{plan:?}");
+}
+
+#[test]
 fn a_missing_hook_program_is_said() {
     let home = Home::new();
     home.install();

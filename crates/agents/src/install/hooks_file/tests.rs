@@ -279,6 +279,24 @@ fn a_file_that_switches_hooks_off_is_reported() {
 }
 
 #[test]
+fn hooks_that_are_switched_off_one_by_one_are_reported() {
+    let gemini = file(&GEMINI);
+    let command = |event: &str| wiring().command(AgentKind::Gemini, event, Shell::Posix);
+    let check = |config: serde_json::Value, expected: &[&str]| {
+        let text = install(gemini, &serde_json::json!({ "hooksConfig": config }).to_string());
+        let found = gemini.inspect(Some(&text), &wiring()).unwrap();
+        assert_eq!(found.switched_off, expected, "{text}");
+        assert!(found.is_current() && found.disabled.is_empty(), "{found:?}");
+    };
+    let off = |names: &[&str]| serde_json::json!({ "disabled": names });
+    check(off(&["another's hook", &command("AfterAgent")]), &["AfterAgent"]);
+    check(off(&[&command("SessionEnd"), &command("BeforeTool")]), &["BeforeTool", "SessionEnd"]);
+    check(off(&["AfterAgent", "watchkeeper-hook", &command("PreToolUse")]), &[]);
+    check(serde_json::json!({ "disabled": {} }), &[]);
+    check(serde_json::json!([]), &[]);
+}
+
+#[test]
 fn codex_reads_plain_json_only() {
     let check = |before: &str, readable: bool| {
         let after = install(file(&CODEX), before);

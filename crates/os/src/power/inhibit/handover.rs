@@ -21,7 +21,7 @@ use rustix::{
     io::{Errno, FdFlags, fcntl_setfd},
 };
 
-use super::{Held, Kind};
+use super::{Held, Kind, sys_linux::SigpipeDisposition};
 
 /// Locks in one hand-over; a text with more is refused.
 pub const MAX_HANDED_OVER: usize = 16;
@@ -122,7 +122,12 @@ impl HandOver {
         let mut error = match self.keep_over_exec() {
             Ok(text) => {
                 let mut command = command(&text);
+                // The exec gives the successor the default. Left here, the first client to hang up would end us.
+                let sigpipe = SigpipeDisposition::get();
                 let source = command.exec();
+                if let Some(sigpipe) = sigpipe {
+                    sigpipe.restore();
+                }
                 HandOverError::Exec { program: command.get_program().into(), source }
             }
             Err(error) => error,
@@ -220,9 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn an_exec_that_fails_leaves_the_locks_closed_to_children() {
+    fn an_exec_that_fails_leaves_the_locks_closed_to_children_and_signals_as_they_were() {
         let (lock, _other) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let raw = lock.as_raw_fd();
+        let ignored = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap()
+        };
+        let ignored_before = ignored();
+        assert_ne!(ignored_before & (1 << (libc::SIGPIPE - 1)), 0, "as every program of ours begins");
         let file = File::open("/proc/self/status").unwrap();
         let raw_file = file.as_raw_fd();
         let handed = HandOver::from_parts(vec![(Kind::Idle, lock, 7)]).unwrap().with_companion(file);
@@ -236,6 +248,7 @@ mod tests {
             matches!(&error, HandOverError::Exec { program, .. } if program.ends_with("program")),
             "{error:?}"
         );
+        assert_eq!(ignored(), ignored_before, "who hangs up ends nobody");
         let (_, fd, _) = &handed.parts[0];
         assert_eq!(rustix::io::fcntl_getfd(fd), Ok(FdFlags::CLOEXEC));
         assert!(!handed.is_empty());

@@ -1,5 +1,5 @@
-//! A descriptor known by number only, as an inherited one is.
-#![expect(unsafe_code, reason = "an inherited descriptor is a number")]
+//! What an exec asks for: a descriptor known by number only, as an inherited one is, and a signal's disposition.
+#![expect(unsafe_code, reason = "an inherited descriptor is a number; dispositions are set by a bare call")]
 
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -17,4 +17,25 @@ pub(super) fn take_inherited(raw: RawFd) -> Result<OwnedFd, Errno> {
     fcntl_setfd(borrowed, flags | FdFlags::CLOEXEC)?;
     // SAFETY: it is open, and by the caller's promise it is ours alone.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// What happens to this process at SIGPIPE.
+pub(super) struct SigpipeDisposition(libc::sigaction);
+
+impl SigpipeDisposition {
+    /// As it is; `None` when the system does not tell, which it always does.
+    pub(super) fn get() -> Option<Self> {
+        let mut action = std::mem::MaybeUninit::uninit();
+        // SAFETY: without a new action nothing is changed, and the old one is written to a place of its size.
+        let got = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) };
+        // SAFETY: the call succeeded, so it was written.
+        (got == 0).then(|| Self(unsafe { action.assume_init() }))
+    }
+
+    /// Makes it so again.
+    pub(super) fn restore(&self) {
+        // SAFETY: the action is one that this process had, so that its handler, if any, is a function of this program. It
+        // can only fail for a number that is no signal.
+        _ = unsafe { libc::sigaction(libc::SIGPIPE, &raw const self.0, std::ptr::null_mut()) };
+    }
 }
