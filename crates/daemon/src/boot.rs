@@ -19,7 +19,7 @@ use watchkeeper_core::{
 };
 use watchkeeper_frame::{Place, spool::SPOOL_MAX_FILES};
 use watchkeeper_os::{
-    power::inhibit::{HandOver, Inhibitor},
+    power::inhibit::{EndsAtOnce, HandOver, Inhibitor},
     process::{exit_watch::ExitWatch, open_files},
 };
 use watchkeeper_store::{Seq, Snapshot, Store};
@@ -63,8 +63,8 @@ const CLEAN: &str = "clean";
 #[derive(Debug)]
 pub(crate) enum End {
     Stopped,
-    /// Everything is taken down, but for what the successor gets.
-    Succeeded(Successor, HandOver),
+    /// Everything is taken down, but for what the successor gets. Nobody listens for signals any more.
+    Succeeded(Successor, HandOver, EndsAtOnce),
 }
 
 /// Brings the daemon up, runs it, takes it down. The instance lock is held from first to last and then given back. `custody`
@@ -207,13 +207,14 @@ async fn shut_down(
     // Blocks, bounded; nothing else is to be done any more.
     journal.close(CLOSE_WITHIN);
     let Some((successor, handed)) = followed_by else { return (End::Stopped, lock) };
-    let end = tokio::select! {
-        biased;
-        signal = signals.next() => {
+    // What asks for an end from here on ends the process; what asked before was heard.
+    let ends_at_once = EndsAtOnce::begin();
+    let end = match signals.heard().await {
+        Some(signal) => {
             tracing::info!(?signal, "told to stop while restarting");
             End::Stopped
         }
-        () = std::future::ready(()) => End::Succeeded(successor, handed),
+        None => End::Succeeded(successor, handed, ends_at_once),
     };
     (end, lock)
 }

@@ -559,9 +559,7 @@ impl Dispatcher {
 
     fn reconcile(&mut self, sources: &mut Sources) {
         self.settle_exits();
-        if !self.journal.is_behind() {
-            self.read_on();
-        }
+        self.read_on();
         if self.next_reconcile.is_none_or(|due| due > Instant::now()) {
             return;
         }

@@ -157,13 +157,14 @@ fn live(
                 runtime.shutdown_timeout(READS_WITHIN);
                 return Ok(());
             }
-            End::Succeeded(successor, handed) => {
+            End::Succeeded(successor, handed, ends_at_once) => {
                 // A page that is just being read keeps nobody waiting.
                 runtime.shutdown_background();
                 // The thread that writes it ends with this program.
                 log.flush();
                 // The lock goes along: between two lives nobody else may take the instance.
                 let mut back = origin.give_way(successor, handed.with_companion(held.into_file()));
+                drop(ends_at_once);
                 lock = match back.take_companion().and_then(|file| InstanceLock::adopt(&place.run, file)) {
                     Some(lock) => lock,
                     None => InstanceLock::take(&place.run)?,

@@ -1,6 +1,9 @@
 //! The signals that end or spare a daemon. They are the process's, so only a process that is nothing but a daemon listens.
 
-use std::io;
+use std::{io, time::Duration};
+
+/// A wait, however short, lets the runtime see what the handlers wrote down before.
+const NOTICED_WITHIN: Duration = Duration::from_millis(1);
 
 /// Why the daemon is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,5 +95,10 @@ impl StopSignals {
             Some(listening) => listening.next().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// What was asked for so far; also what came while the runtime was kept from noticing.
+    pub(crate) async fn heard(&mut self) -> Option<StopSignal> {
+        tokio::time::timeout(NOTICED_WITHIN, self.next()).await.ok()
     }
 }

@@ -46,18 +46,20 @@ impl Dispatcher {
             return;
         }
         self.unread.some.remove(key);
-        let Some(growth) = self.follower.look(key) else { return };
-        if growth.more {
-            self.unread.some.insert(key.clone());
+        if let Some(growth) = self.follower.look(key) {
+            if growth.more {
+                self.unread.some.insert(key.clone());
+            }
+            self.count(key.agent, &growth.parsed);
+            self.transcript_said(growth);
+            // Rows that wait for room must not be overtaken by the word that they were read.
+            if !self.journal.is_behind()
+                && let Some(cursor) = self.follower.cursor(key)
+            {
+                self.journal.save_cursor(cursor);
+            }
         }
-        self.count(key.agent, &growth.parsed);
-        self.transcript_said(growth);
-        // Rows that wait for room must not be overtaken by the word that they were read.
-        if !self.journal.is_behind()
-            && let Some(cursor) = self.follower.cursor(key)
-        {
-            self.journal.save_cursor(cursor);
-        }
+        self.let_go_if_read(key);
     }
 
     pub(crate) fn follow_transcript(&mut self, key: &SessionKey, path: &std::path::Path) {
@@ -73,18 +75,15 @@ impl Dispatcher {
 
     /// Lets a transcript go when it is read to its end.
     pub(crate) fn unfollow_transcript(&mut self, key: SessionKey) {
-        self.look_at(&key);
         self.unread.leaving.insert(key.clone(), LAST_TURNS);
-        self.let_go_if_read(&key);
+        self.look_at(&key);
     }
 
+    /// After a turn of reading, whoever asked for it.
     fn let_go_if_read(&mut self, key: &SessionKey) {
         let Some(turns) = self.unread.leaving.get_mut(key) else { return };
         if self.unread.some.contains(key) {
-            // Behind, nothing was read in this turn.
-            if !self.journal.is_behind() {
-                *turns -= 1;
-            }
+            *turns -= 1;
             if *turns > 0 {
                 return;
             }
@@ -96,11 +95,10 @@ impl Dispatcher {
         self.journal.delete_cursors(key);
     }
 
-    /// Reads one more turn of every transcript that has more. Not to be called while the journal is behind.
+    /// Reads one more turn of every transcript that has more.
     pub(crate) fn read_on(&mut self) {
         for key in std::mem::take(&mut self.unread.some) {
             self.look_at(&key);
-            self.let_go_if_read(&key);
         }
     }
 }
@@ -143,12 +141,27 @@ mod tests {
         assert_eq!(dispatcher.counters.get("transcript.end_not_read"), 0);
     }
 
+    /// A notice or an exit may bring the last look.
+    #[tokio::test]
+    async fn whoever_reads_the_end_lets_go() {
+        let home = tempfile::tempdir().unwrap();
+        let (Life { mut dispatcher, .. }, key, _) = followed(home.path());
+        dispatcher.unfollow_transcript(key.clone());
+        while dispatcher.unread.has(&key) {
+            dispatcher.look_at(&key);
+        }
+        assert_eq!((dispatcher.follower.len(), dispatcher.journal.last().0), (0, 1));
+        assert!(dispatcher.unread.leaving.is_empty());
+    }
+
     #[tokio::test]
     async fn an_end_without_an_end_is_let_go_and_counted() {
         let home = tempfile::tempdir().unwrap();
         let (Life { mut dispatcher, .. }, key, _) = followed(home.path());
         dispatcher.unfollow_transcript(key.clone());
-        dispatcher.unread.leaving.insert(key, 1);
+        dispatcher.unread.leaving.insert(key, 2);
+        dispatcher.read_on();
+        assert_eq!(dispatcher.follower.len(), 1);
         dispatcher.read_on();
         assert_eq!((dispatcher.follower.len(), dispatcher.journal.last().0), (0, 0));
         assert_eq!(dispatcher.counters.get("transcript.end_not_read"), 1);

@@ -16,6 +16,9 @@ use crate::{
 /// `O_CLOEXEC` of <fcntl.h> on every Linux architecture that we build for.
 const CLOSE_ON_EXEC: i32 = 0o2_000_000;
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
+/// The word to end comes so much later in each further restart, from its first moment until the successor is up.
+const STEP: Duration = Duration::from_millis(2);
+const STEPS: u32 = 40;
 
 /// Looks at logind's list all the while.
 struct Sampler {
@@ -130,7 +133,7 @@ fn what_is_not_wanted_any_more_is_let_go_by_the_successor() {
 #[test]
 fn a_successor_that_cannot_be_started_leaves_the_daemon_and_its_hold_in_place() {
     let rig = Rig::take();
-    let daemon = at_work();
+    let mut daemon = at_work();
     let from_us = inheritable(&daemon);
     rig.shut_lid();
     let sampler = Sampler::of(daemon.pid());
@@ -144,7 +147,8 @@ fn a_successor_that_cannot_be_started_leaves_the_daemon_and_its_hold_in_place() 
     assert_eq!(daemon.status().counters.get("restart.failed"), Some(&1));
     assert_eq!(inheritable(&daemon), from_us, "a child would get a lock");
     rig.open_lid();
-    daemon.stop();
+    daemon.terminate();
+    assert_eq!(daemon.ended(), Some(0), "it listens for signals again");
 }
 
 #[test]
@@ -173,4 +177,26 @@ fn a_hand_over_that_makes_no_sense_is_refused_and_written_down() {
     wait_held(daemon.pid(), &BOTH);
     assert_eq!(inheritable(&daemon), from_us, "a child would get a lock");
     daemon.stop();
+}
+
+/// Whenever in a restart the word to end comes, it is heard by one life or the other, and nothing stays held.
+#[test]
+fn a_stop_during_a_restart_wins_whenever_it_comes() {
+    let _rig = Rig::take();
+    for step in 0..STEPS {
+        let mut daemon = at_work();
+        let _nobody_waits = daemon.restart(None);
+        let begun = Instant::now();
+        while begun.elapsed() < step * STEP {
+            std::hint::spin_loop();
+        }
+        daemon.terminate();
+        daemon.ended_as_told();
+        let took = wait_held(daemon.pid(), &[]);
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        assert!(
+            std::fs::File::open(daemon.place().daemon_lock()).unwrap().try_lock().is_ok(),
+            "the instance is free"
+        );
+    }
 }

@@ -129,6 +129,25 @@ impl UnderTest {
         status.code()
     }
 
+    /// Tells it to end, as the system does.
+    pub(crate) fn terminate(&self) {
+        let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits for its end, in order or by the signal TERM.
+    pub(crate) fn ended_as_told(&mut self) {
+        let pid = self.pid();
+        let mut status = None;
+        until(&format!("the end of {pid}"), || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let status = status.unwrap();
+        let by_signal = status.signal() == Some(rustix::process::Signal::TERM.as_raw());
+        assert!(by_signal || status.code() == Some(0), "{status}");
+    }
+
     pub(crate) fn stop(mut self) {
         self.ask::<DaemonStop>(&Nothing {});
         assert_eq!(self.ended(), Some(0));

@@ -21,7 +21,7 @@ use rustix::{
     io::{Errno, FdFlags, fcntl_setfd},
 };
 
-use super::{Held, Kind, sys_linux::SigpipeDisposition};
+use super::{Held, Kind, sys_linux::Disposition};
 
 /// Locks in one hand-over; a text with more is refused.
 pub const MAX_HANDED_OVER: usize = 16;
@@ -31,6 +31,25 @@ pub const MAX_HANDED_OVER: usize = 16;
 pub struct HandOver {
     parts: Vec<(Kind, OwnedFd, u32)>,
     companion: Option<File>,
+}
+
+/// While it lives a signal that asks for an end (TERM, INT) ends the process at once, and the system releases what it holds.
+/// For the time between the last look at what the handlers heard and the exec: what they hear then, nobody would learn.
+#[derive(Debug)]
+#[must_use = "dropped, it does nothing"]
+pub struct EndsAtOnce(Vec<Disposition>);
+
+impl EndsAtOnce {
+    /// From here on; look at what the handlers heard afterwards.
+    pub fn begin() -> Self {
+        Self(Disposition::of_ends_replaced())
+    }
+}
+
+impl Drop for EndsAtOnce {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Disposition::restore);
+    }
 }
 
 /// What a companion is called in a description, in the place of a kind; its pid is always 0.
@@ -123,7 +142,7 @@ impl HandOver {
             Ok(text) => {
                 let mut command = command(&text);
                 // The exec gives the successor the default. Left here, the first client to hang up would end us.
-                let sigpipe = SigpipeDisposition::get();
+                let sigpipe = Disposition::of_pipe();
                 let source = command.exec();
                 if let Some(sigpipe) = sigpipe {
                     sigpipe.restore();

@@ -40,7 +40,7 @@ mod linux_errors;
 #[cfg(target_os = "linux")]
 mod sys_linux;
 #[cfg(target_os = "linux")]
-pub use handover::{HandOver, HandOverError, MAX_HANDED_OVER};
+pub use handover::{EndsAtOnce, HandOver, HandOverError, MAX_HANDED_OVER};
 
 #[cfg(target_os = "macos")]
 mod sys_macos;
@@ -50,7 +50,7 @@ mod sys_windows;
 #[cfg(not(target_os = "linux"))]
 mod no_handover;
 #[cfg(not(target_os = "linux"))]
-pub use no_handover::{HandOver, HandOverError};
+pub use no_handover::{EndsAtOnce, HandOver, HandOverError};
 
 /// Whether a program can hand its locks to a successor; elsewhere they end with their process.
 pub const HANDS_OVER: bool = cfg!(target_os = "linux");

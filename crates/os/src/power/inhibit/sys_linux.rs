@@ -19,23 +19,47 @@ pub(super) fn take_inherited(raw: RawFd) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// What happens to this process at SIGPIPE.
-pub(super) struct SigpipeDisposition(libc::sigaction);
+/// What happens to this process at a signal, as it was.
+pub(super) struct Disposition {
+    signal: libc::c_int,
+    action: libc::sigaction,
+}
 
-impl SigpipeDisposition {
-    /// As it is; `None` when the system does not tell, which it always does.
-    pub(super) fn get() -> Option<Self> {
+impl std::fmt::Debug for Disposition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Disposition").field("signal", &self.signal).finish_non_exhaustive()
+    }
+}
+
+impl Disposition {
+    /// Of SIGPIPE, unchanged; `None` when the system does not tell, which it always does.
+    pub(super) fn of_pipe() -> Option<Self> {
+        Self::exchange(libc::SIGPIPE, std::ptr::null())
+    }
+
+    /// Of the signals that ask for an end, which end the process at once from here on.
+    pub(super) fn of_ends_replaced() -> Vec<Self> {
+        // SAFETY: zeros are a valid action: the default one, with no flags and an empty mask.
+        let default: libc::sigaction = unsafe { std::mem::zeroed() };
+        [libc::SIGTERM, libc::SIGINT]
+            .into_iter()
+            .filter_map(|signal| Self::exchange(signal, &raw const default))
+            .collect()
+    }
+
+    /// `new` is null or a valid action.
+    fn exchange(signal: libc::c_int, new: *const libc::sigaction) -> Option<Self> {
         let mut action = std::mem::MaybeUninit::uninit();
-        // SAFETY: without a new action nothing is changed, and the old one is written to a place of its size.
-        let got = unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) };
+        // SAFETY: the new action is none or one without a handler; the old one is written to a place of its size.
+        let got = unsafe { libc::sigaction(signal, new, action.as_mut_ptr()) };
         // SAFETY: the call succeeded, so it was written.
-        (got == 0).then(|| Self(unsafe { action.assume_init() }))
+        (got == 0).then(|| Self { signal, action: unsafe { action.assume_init() } })
     }
 
     /// Makes it so again.
     pub(super) fn restore(&self) {
         // SAFETY: the action is one that this process had, so that its handler, if any, is a function of this program. It
         // can only fail for a number that is no signal.
-        _ = unsafe { libc::sigaction(libc::SIGPIPE, &raw const self.0, std::ptr::null_mut()) };
+        _ = unsafe { libc::sigaction(self.signal, &raw const self.action, std::ptr::null_mut()) };
     }
 }
