@@ -20,6 +20,7 @@ pub mod qwen;
 
 mod content_parts;
 mod observe;
+mod open_calls;
 mod reply;
 mod task_notification;
 

@@ -6,7 +6,6 @@
 
 use memchr::memmem;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use watchkeeper_core::{
     TurnId,
     signal::{Activity, EndReason, Facts, Prompt, PromptOrigin, SignalBody, Thread},
@@ -16,12 +15,10 @@ use super::{ancestry::entry_point_can_ask, payload::started_work};
 use crate::{
     adapter::{Parsed, TranscriptReader},
     json::{flag, items, parse_object, text},
-    observe::{Context, id, is_id, label, wall},
+    observe::{Context, id, label, turn, wall},
+    open_calls::OpenCalls,
     task_notification::notices,
 };
-
-/// Open tool calls remembered for their names; older ones are forgotten (their end then has no name).
-const CALLS_MAX: usize = 128;
 
 /// Starts of user texts that the harness writes for commands it ran itself: they open no turn.
 const LOCAL_COMMANDS: [&str; 5] =
@@ -40,17 +37,14 @@ const ROLE: &[u8] = b"\"role\":\"assistant\"";
 pub(super) struct Reader {
     session: String,
     turn: Option<TurnId>,
-    /// (call id, tool name), oldest first.
-    calls: VecDeque<(String, String)>,
+    /// With their tools' names.
+    calls: OpenCalls,
 }
 
 impl Reader {
     pub(super) fn new(session: &str, saved: Option<&Value>) -> Self {
-        let saved = saved.unwrap_or(&Value::Null);
-        let turn = id(saved, "turn").map(|t| TurnId(t.to_owned()));
-        let call = |call: &Value| Some((id(call, "id")?.to_owned(), label(text(call, "name")?)));
-        let calls = items(saved, "calls").filter_map(call).take(CALLS_MAX).collect();
-        Self { session: session.to_owned(), turn, calls }
+        let turn = saved.and_then(|saved| turn(saved, "turn"));
+        Self { session: session.to_owned(), turn, calls: OpenCalls::restored(saved, "calls") }
     }
 
     fn user(&mut self, record: &Value, context: &mut Context, out: &mut Parsed) {
@@ -94,9 +88,7 @@ impl Reader {
         for block in items(message, "content").filter(|b| text(b, "type") == Some("tool_result")) {
             any = true;
             let Some(call) = id(block, "tool_use_id") else { continue };
-            let position = self.calls.iter().position(|(id, _)| id == call);
-            let name =
-                position.and_then(|at| self.calls.remove(at)).map_or_else(String::new, |(_, name)| name);
+            let name = self.calls.end(call).unwrap_or_default();
             let response = record.get("toolUseResult").unwrap_or(&Value::Null);
             if let Some((work, what)) = started_work(&name, response) {
                 context.push(out, SignalBody::WorkStarted { id: work, what, label: None, process: None });
@@ -125,12 +117,9 @@ impl Reader {
         }
         for block in items(message, "content").filter(|b| text(b, "type") == Some("tool_use")) {
             if let (Some(call), Some(name)) = (id(block, "id"), text(block, "name")) {
-                if self.calls.len() >= CALLS_MAX {
-                    self.calls.pop_front();
-                }
-                let (id, name) = (call.to_owned(), label(name));
-                self.calls.push_back((id.clone(), name.clone()));
-                context.push(out, SignalBody::ToolStarted { id, name });
+                let name = label(name);
+                self.calls.begin(call, &name);
+                context.push(out, SignalBody::ToolStarted { id: call.to_owned(), name });
             }
         }
         // A record of a call alone says no more than that: it may run beside one that waits for the person.
@@ -206,10 +195,7 @@ impl TranscriptReader for Reader {
     }
 
     fn save(&self) -> Value {
-        let calls: Vec<Value> =
-            self.calls.iter().map(|(id, name)| json!({ "id": id, "name": name })).collect();
-        let turn = self.turn.as_ref().map(|t| t.0.as_str()).filter(|t| is_id(t));
-        json!({ "turn": turn, "calls": calls })
+        json!({ "turn": self.turn.as_ref().map(|t| &t.0), "calls": self.calls.save() })
     }
 }
 

@@ -2,7 +2,6 @@
 //! Most of it has no hook.
 
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use watchkeeper_core::{
     TurnId,
     signal::{Activity, Facts, LockSubject, SignalBody, Thread, WorkEnd, WorkKind},
@@ -11,13 +10,11 @@ use watchkeeper_core::{
 use super::payload::QUESTION_TOOL;
 use crate::{
     adapter::{Parsed, TranscriptReader},
-    json::{items, parse_object, text},
+    json::{flag, items, parse_object, text},
     line_scanner::holds_any,
     observe::{Context, id, label, turn, wall},
+    open_calls::OpenCalls,
 };
-
-/// Open calls and running terminals remembered; the oldest are forgotten (their end then finishes nothing).
-const REMEMBERED_MAX: usize = 128;
 
 /// What a command's output says when it goes on behind the turn.
 const STILL_RUNNING: &str = "Process running with session ID ";
@@ -43,29 +40,22 @@ const WANTED: [&[u8]; 9] = [
 pub(super) struct Reader {
     session: String,
     turn: Option<TurnId>,
-    /// (call id, tool name) without an output so far, oldest first.
-    calls: VecDeque<(String, String)>,
-    /// (terminal's number, id of the call that started it), oldest first.
-    terminals: VecDeque<(String, String)>,
+    /// Without an output so far, with their tools' names.
+    calls: OpenCalls,
+    /// Running terminals by their numbers, with the calls that started them.
+    terminals: OpenCalls,
     /// A subagent's rollout: nothing in it is the session's.
     foreign: bool,
 }
 
 impl Reader {
     pub(super) fn new(session: &str, saved: Option<&Value>) -> Self {
-        let saved = saved.unwrap_or(&Value::Null);
-        let pairs = |key: &str| {
-            items(saved, key)
-                .filter_map(|pair| Some((id(pair, "id")?.to_owned(), label(text(pair, "of")?))))
-                .take(REMEMBERED_MAX)
-                .collect()
-        };
         Self {
             session: session.to_owned(),
-            turn: turn(saved, "turn"),
-            calls: pairs("calls"),
-            terminals: pairs("terminals"),
-            foreign: saved.get("foreign").and_then(Value::as_bool) == Some(true),
+            turn: saved.and_then(|saved| turn(saved, "turn")),
+            calls: OpenCalls::restored(saved, "calls"),
+            terminals: OpenCalls::restored(saved, "terminals"),
+            foreign: saved.is_some_and(|saved| flag(saved, "foreign")),
         }
     }
 
@@ -115,8 +105,8 @@ impl Reader {
             Some("CommandExecution") => {
                 let Some(call) = id(item, "id") else { return };
                 let failed = item.get("exit_code").and_then(Value::as_i64) != Some(0);
-                forget(&mut self.calls, call);
-                self.terminals.retain(|(_, of)| of != call);
+                self.calls.end(call);
+                self.terminals.end_all_of(call);
                 let cause = if failed { WorkEnd::Failed } else { WorkEnd::Completed };
                 context.push(out, SignalBody::WorkFinished { id: call.to_owned(), cause });
                 let finished =
@@ -135,7 +125,7 @@ impl Reader {
                     return;
                 };
                 let name = hook_name(name);
-                remember(&mut self.calls, call, &name);
+                self.calls.begin(call, &name);
                 let asks = name == QUESTION_TOOL;
                 context.push(out, SignalBody::ToolStarted { id: call.to_owned(), name });
                 if asks {
@@ -162,11 +152,11 @@ impl Reader {
     }
 
     fn output(&mut self, call: &str, words: &str, context: &Context, out: &mut Parsed) {
-        let name = forget(&mut self.calls, call);
+        let name = self.calls.end(call);
         if let Some(terminal) = running_terminal(words) {
             // Polling a terminal says the same again under the poll's own call.
-            if !self.terminals.iter().any(|(number, _)| number == terminal) {
-                remember(&mut self.terminals, terminal, call);
+            if !self.terminals.holds(terminal) {
+                self.terminals.begin(terminal, call);
                 let body = SignalBody::WorkStarted {
                     id: call.to_owned(),
                     what: WorkKind::Terminal,
@@ -217,13 +207,10 @@ impl TranscriptReader for Reader {
     }
 
     fn save(&self) -> Value {
-        let pairs = |list: &VecDeque<(String, String)>| -> Vec<Value> {
-            list.iter().map(|(id, of)| json!({ "id": id, "of": of })).collect()
-        };
         json!({
             "turn": self.turn.as_ref().map(|t| &t.0),
-            "calls": pairs(&self.calls),
-            "terminals": pairs(&self.terminals),
+            "calls": self.calls.save(),
+            "terminals": self.terminals.save(),
             "foreign": self.foreign,
         })
     }
@@ -235,18 +222,6 @@ fn hook_name(name: &str) -> String {
         "exec_command" | "shell" | "shell_command" | "local_shell" => "Bash".to_owned(),
         other => label(other),
     }
-}
-
-fn remember(list: &mut VecDeque<(String, String)>, id: &str, of: &str) {
-    if list.len() >= REMEMBERED_MAX {
-        list.pop_front();
-    }
-    list.push_back((id.to_owned(), of.to_owned()));
-}
-
-fn forget(list: &mut VecDeque<(String, String)>, id: &str) -> Option<String> {
-    let at = list.iter().position(|(known, _)| known == id)?;
-    list.remove(at).map(|(_, of)| of)
 }
 
 /// An output is a string, or a list of text blocks.

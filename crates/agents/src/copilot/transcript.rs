@@ -2,7 +2,6 @@
 //! work. It is current: the record of a hook's start is in the file before the hook runs.
 
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use watchkeeper_core::signal::{
     Activity, EndReason, Facts, LockSubject, SignalBody, Thread, WorkEnd, WorkKind,
 };
@@ -10,12 +9,10 @@ use watchkeeper_core::signal::{
 use super::{payload::QUESTION_TOOL, work};
 use crate::{
     adapter::{Parsed, TranscriptReader},
-    json::{flag, items, parse_object, text},
+    json::{flag, parse_object, text},
     observe::{Context, id, is_id, label, unknown, wall},
+    open_calls::OpenCalls,
 };
-
-/// Open tool calls remembered for their names; the oldest are forgotten.
-const CALLS_MAX: usize = 128;
 
 /// Records that are parsed.
 const WANTED: [&str; 15] = [
@@ -39,15 +36,13 @@ const WANTED: [&str; 15] = [
 #[derive(Debug)]
 pub(super) struct Reader {
     session: String,
-    /// (call id, tool name), oldest first.
-    calls: VecDeque<(String, String)>,
+    /// With their tools' names.
+    calls: OpenCalls,
 }
 
 impl Reader {
     pub(super) fn new(session: &str, saved: Option<&Value>) -> Self {
-        let call = |call: &Value| Some((id(call, "id")?.to_owned(), label(text(call, "name")?)));
-        let calls = items(saved.unwrap_or(&Value::Null), "calls").filter_map(call).take(CALLS_MAX).collect();
-        Self { session: session.to_owned(), calls }
+        Self { session: session.to_owned(), calls: OpenCalls::restored(saved, "calls") }
     }
 
     fn record(&mut self, kind: &str, data: &Value, context: &mut Context, out: &mut Parsed) {
@@ -88,23 +83,19 @@ impl Reader {
 
     fn call_started(&mut self, data: &Value, context: &Context, out: &mut Parsed) {
         let (Some(call), Some(name)) = (id(data, "toolCallId"), text(data, "toolName")) else { return };
-        if self.calls.len() >= CALLS_MAX {
-            self.calls.pop_front();
-        }
-        let (call, name) = (call.to_owned(), label(work::hook_name(name)));
-        self.calls.push_back((call.clone(), name.clone()));
+        let name = label(work::hook_name(name));
+        self.calls.begin(call, &name);
         let asks = name == QUESTION_TOOL;
-        context.push(out, SignalBody::ToolStarted { id: call.clone(), name });
+        context.push(out, SignalBody::ToolStarted { id: call.to_owned(), name });
         if asks {
-            let subject = LockSubject::Tool(call);
+            let subject = LockSubject::Tool(call.to_owned());
             context.push(out, SignalBody::SoftLocked { reason: "question".to_owned(), subject });
         }
     }
 
     fn call_ended(&mut self, data: &Value, context: &Context, out: &mut Parsed) {
         let Some(call) = id(data, "toolCallId") else { return };
-        let position = self.calls.iter().position(|(known, _)| known == call);
-        let name = position.and_then(|at| self.calls.remove(at)).map_or_else(String::new, |(_, name)| name);
+        let name = self.calls.end(call).unwrap_or_default();
         let result = data.get("result").unwrap_or(&Value::Null);
         let words = text(result, "content").unwrap_or_default();
         if let Some(body) = work::of_result(&name, words) {
@@ -157,9 +148,7 @@ impl TranscriptReader for Reader {
     }
 
     fn save(&self) -> Value {
-        let calls: Vec<Value> =
-            self.calls.iter().map(|(id, name)| json!({ "id": id, "name": name })).collect();
-        json!({ "calls": calls })
+        json!({ "calls": self.calls.save() })
     }
 }
 

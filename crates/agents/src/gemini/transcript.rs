@@ -124,6 +124,7 @@ impl TranscriptReader for Reader {
         json!({ "prompted": self.prompted.map(|at| at.0) })
     }
 }
+
 /// When a call was made, by its id where Gemini made that up: it ends with a time in milliseconds and a number.
 fn made_at(call: &str) -> Option<Wall> {
     let mut parts = call.rsplit('_').skip(1);

@@ -1,17 +1,16 @@
 //! Qwen Code's chat file: the notices by which the end of background work begins a turn (no hook tells that), and
 //! calls that the person cancelled.
 
-use std::collections::VecDeque;
-
 use serde_json::{Value, json};
 use watchkeeper_core::signal::{Activity, Facts, Prompt, PromptOrigin, SignalBody, Thread};
 
 use crate::{
     adapter::{Parsed, TranscriptReader},
     content_parts::{results, words},
-    json::{flag, items, parse_object, text},
+    json::{items, parse_object, text},
     line_scanner::holds_any,
     observe::{Context, id, label, wall},
+    open_calls::OpenCalls,
     task_notification::notices,
 };
 
@@ -19,30 +18,25 @@ use crate::{
 const TYPE_WITHIN: usize = 512;
 const WANTED: [&[u8]; 3] = [b"\"type\":\"user\"", b"\"type\":\"assistant\"", b"\"type\":\"tool_result\""];
 
-/// Open calls remembered; the oldest are forgotten.
-const CALLS_MAX: usize = 128;
-
 #[derive(Debug)]
 pub(super) struct Reader {
     session: String,
-    /// Calls without a result, oldest first, and whether a turn began since they were made.
-    calls: VecDeque<(String, bool)>,
+    calls: OpenCalls,
+    /// Those that were made before the latest turn began.
+    earlier: OpenCalls,
 }
 
 impl Reader {
     pub(super) fn new(session: &str, saved: Option<&Value>) -> Self {
-        let call = |call: &Value| Some((id(call, "id")?.to_owned(), flag(call, "earlier")));
-        let calls = items(saved.unwrap_or(&Value::Null), "calls").filter_map(call).take(CALLS_MAX).collect();
-        Self { session: session.to_owned(), calls }
+        let (calls, earlier) = (OpenCalls::restored(saved, "calls"), OpenCalls::restored(saved, "earlier"));
+        Self { session: session.to_owned(), calls, earlier }
     }
 
     fn called(&mut self, message: &Value) {
         for part in items(message, "parts") {
-            if let Some(call) = part.get("functionCall").and_then(|call| id(call, "id")) {
-                if self.calls.len() >= CALLS_MAX {
-                    self.calls.pop_front();
-                }
-                self.calls.push_back((call.to_owned(), false));
+            let call = part.get("functionCall").unwrap_or(&Value::Null);
+            if let Some(id) = id(call, "id") {
+                self.calls.begin(id, &text(call, "name").map(label).unwrap_or_default());
             }
         }
     }
@@ -53,9 +47,8 @@ impl Reader {
         let results: Vec<_> = results(message, "parts").collect();
         let mut late = false;
         for call in results.iter().filter_map(|result| result.call) {
-            if let Some(at) = self.calls.iter().position(|(id, _)| id == call) {
-                late |= self.calls.remove(at).is_some_and(|(_, earlier)| earlier);
-            }
+            late |= self.earlier.end(call).is_some();
+            self.calls.end(call);
         }
         let cancelled = !results.is_empty() && results.iter().all(|result| result.cancelled);
         match (cancelled, late) {
@@ -89,7 +82,7 @@ impl TranscriptReader for Reader {
         };
         let message = record.get("message").unwrap_or(&Value::Null);
         if kind == "user" {
-            self.calls.iter_mut().for_each(|(_, earlier)| *earlier = true);
+            self.calls.move_to(&mut self.earlier);
         }
         match (kind, text(&record, "subtype")) {
             // A person's own prompt has its hook.
@@ -114,9 +107,7 @@ impl TranscriptReader for Reader {
     }
 
     fn save(&self) -> Value {
-        let calls: Vec<Value> =
-            self.calls.iter().map(|(id, earlier)| json!({ "id": id, "earlier": earlier })).collect();
-        json!({ "calls": calls })
+        json!({ "calls": self.calls.save(), "earlier": self.earlier.save() })
     }
 }
 
