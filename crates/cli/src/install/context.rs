@@ -58,7 +58,7 @@ impl Context {
     }
 
     /// Whether a variable moves an agent's configuration.
-    pub(crate) fn moves(&self, installer: &dyn Installer) -> bool {
+    pub(crate) fn moves(&self, installer: &Installer) -> bool {
         self.variables.contains_key(installer.home().variable)
     }
 
