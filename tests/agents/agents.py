@@ -11,9 +11,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from install_agents import CLAUDE, CODEX
+from install_agents import CLAUDE, CODEX, OPENCODE
 
 WITNESS_HOOK = Path(__file__).parent / "witness-hook"
+WITNESS_PLUGIN = Path(__file__).parent / "opencode-witness.js"
 # Claude asks once about a key; it remembers the approved ones by their last 20 characters.
 KEY = "offline-key"
 STOP_SECONDS_MAX = 30
@@ -210,3 +211,79 @@ trust_level = "trusted"
                 command, env=self.environment(), cwd=self.home.work, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, timeout=STOP_SECONDS_MAX, check=False,
             )  # fmt: skip
+
+
+class OpenCode:
+    """OpenCode. It has no hook entries: plugins run inside it, the product's and the harness's own from one folder."""
+
+    name = "opencode"
+
+    def __init__(self, home: Home, model_port: int) -> None:
+        self.home = home
+        self._port = model_port
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.home / ".config" / "opencode"
+
+    def prepare(self) -> None:
+        model = {"name": "scripted", "tool_call": True, "limit": {"context": 200_000, "output": 8_000}}
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "scripted",
+            "options": {"baseURL": f"http://127.0.0.1:{self._port}/v1", "apiKey": KEY},
+            "models": {"scripted": model},
+        }
+        settings = {
+            "autoupdate": False,
+            "share": "disabled",
+            "model": "scripted/scripted",
+            "small_model": "scripted/scripted",
+            "provider": {"scripted": provider},
+            "enabled_providers": ["scripted"],
+        }
+        (self._folder / "plugin").mkdir(parents=True)
+        (self._folder / "opencode.json").write_text(json.dumps(settings))
+        # It would fetch the package for plugins that import it, which ours do not, unless these say that it is there.
+        (self._folder / "node_modules").mkdir()
+        locked = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": OPENCODE.version}}}}
+        (self._folder / "package-lock.json").write_text(json.dumps(locked))
+
+    def add_witness(self) -> None:
+        text = WITNESS_PLUGIN.read_text()
+        placed = text.replace('FOLDER = ""', f"FOLDER = {json.dumps(str(self.home.hook_dir))}")
+        assert placed != text, "the witness has no place for its folder"
+        (self._folder / "plugin" / WITNESS_PLUGIN.name).write_text(placed)
+
+    def environment(self) -> dict[str, str]:
+        return self.home.base_environment() | {
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "OPENCODE_EXPERIMENTAL_BACKGROUND_SUBAGENTS": "1",
+        }
+
+    def print_command(self, prompt: str, asks: bool) -> list[str]:
+        # It joins its arguments, puts those with blanks into quotes that the model would see, and fails on a lone number.
+        return [*self._binary(asks), "run", "--", *prompt.split(" ")]
+
+    def terminal_command(self, asks: bool) -> list[str]:
+        return self._binary(asks)
+
+    @staticmethod
+    def _binary(asks: bool) -> list[str]:
+        permission = json.dumps({"edit": "allow", "bash": "ask" if asks else "allow"})
+        return ["env", f"OPENCODE_PERMISSION={permission}", str(OPENCODE.binary)]
+
+    ready_screen = r"Ask anything"
+
+    def registry_dir(self) -> Path | None:
+        return None
+
+    def transcript_roots(self) -> list[Path]:
+        """Its conversations are in a database; the witness plugin has told each of these things before."""
+        return []
+
+    def clean_up(self) -> None:
+        """Nothing outlives an OpenCode that was started here, except tools of a killed one: they are leftovers."""

@@ -2,7 +2,8 @@
 
 Four kinds of evidence, none of them read through the product under test:
 
-    hook        an own second hook entry beside the product's ran (`witness-hook`); the time is that of its start
+    hook        an own second hook entry beside the product's ran (`witness-hook`); the time is that of its start. For
+                OpenCode, an own second plugin was told of an event (`opencode-witness.js`); the time is that of the telling
     registry    Claude's own `~/.claude/sessions/<pid>.json` was written or removed; the time is the file's own
     transcript  a record was appended to a transcript or rollout; the time is that of the sighting
     exit        a watched process ended, as its pidfd says
@@ -125,7 +126,7 @@ class Witness:
             self._stopping.wait(LOOK_EVERY_SECONDS)
 
     def _look_at_hooks(self) -> None:
-        """`witness-hook` leaves `<seconds>.<nanoseconds>-<event>-<pid>.json`, renamed into place when complete."""
+        """The witnesses leave `<seconds>.<fraction>-<event>-<number>.json`, renamed into place when complete."""
         for name in os.listdir(self._hook_dir):
             if name in self._hooks_seen or not name.endswith(".json"):
                 continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,11 @@ class Package:
 
 CLAUDE = Package("claude", "@anthropic-ai/claude-code", "2.1.332")
 CODEX = Package("codex", "@openai/codex", "0.171.0")
+OPENCODE = Package("opencode", "opencode-ai", "1.18.33")
+AGENTS = (CLAUDE, CODEX, OPENCODE)
 NODE_MAJOR_MIN = 20
+NODE_CPUS = {"x86_64": "x64", "aarch64": "arm64"}
+NODE_VERSION = "22.22.0"
 
 
 class InstallError(Exception):
@@ -52,10 +57,24 @@ def check_tools() -> None:
     missing = [tool for tool in ("node", "npm", "tmux", "git") if shutil.which(tool) is None]
     if missing:
         names = ", ".join(missing)
-        raise InstallError(f"{names} not found; on Debian: apt-get install -y nodejs npm tmux git (node {NODE_MAJOR_MIN} or newer)")
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    if int(version.removeprefix("v").split(".")[0]) < NODE_MAJOR_MIN:
-        raise InstallError(f"node is {version}; the agents need {NODE_MAJOR_MIN} or newer")
+        raise InstallError(f"{names} not found; on Debian: apt-get install -y nodejs npm tmux git")
+
+
+def node_version() -> str:
+    return subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def provide_node() -> None:
+    """Puts a node that the agents run with first in the search path, where the system's own is too old (Debian 12 has 18)."""
+    found = node_version()
+    if int(found.removeprefix("v").split(".")[0]) >= NODE_MAJOR_MIN:
+        return
+    cpu = NODE_CPUS.get(platform.machine())
+    if cpu is None:
+        raise InstallError(f"node is {found}; the agents need {NODE_MAJOR_MIN} or newer")
+    node = Package("node", f"node-linux-{cpu}", NODE_VERSION)
+    install(node)
+    os.environ["PATH"] = f"{node.binary.parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def is_installed(package: Package) -> bool:
@@ -88,7 +107,8 @@ def install(package: Package) -> None:
 
 def install_all() -> None:
     check_tools()
-    for package in (CLAUDE, CODEX):
+    provide_node()
+    for package in AGENTS:
         install(package)
 
 
@@ -97,5 +117,5 @@ if __name__ == "__main__":
         install_all()
     except InstallError as error:
         sys.exit(f"the agents are not installed: {error}")
-    for each in (CLAUDE, CODEX):
+    for each in AGENTS:
         print(f"{each.command} {each.version}: {each.binary}")

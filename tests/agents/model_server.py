@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scripted model: the two wire protocols that Claude Code and Codex speak, and nothing behind them.
+"""A scripted model: the three wire protocols that Claude Code, Codex and OpenCode speak, and nothing behind them.
 
 A prompt that starts with `PLAY ` is a script, its steps parted by ` ;; `:
 
@@ -11,6 +11,8 @@ A prompt that starts with `PLAY ` is a script, its steps parted by ` ;; `:
     bgbash:<command> the same, left running behind the turn
     permit:<command> the same, such that the agent has to ask the person first
     ask              a question to the person
+    task:<step>      a subagent whose script is that step (OpenCode)
+    bgtask:<step>    the same, left running behind the turn
 
 Every tool step is one assistant message. The server keeps no state: which step is next follows from how many tool
 calls the conversation already shows after the script. A request without a script, or one that offers no tools (agents
@@ -40,7 +42,7 @@ MARK = "PLAY "
 SEPARATOR = ";;"
 CLOSING_STEPS = frozenset({"text", "slow", "think", "error"})
 NUMBER_STEPS = frozenset({"slow", "think", "error"})
-TOOL_STEPS = frozenset({"bash", "bgbash", "permit", "ask"})
+TOOL_STEPS = frozenset({"bash", "bgbash", "permit", "ask", "task", "bgtask"})
 # One delta each half second keeps an agent's own stream timeout far away.
 SLOW_PIECE_SECONDS = 0.5
 # Codex hands a command that runs longer than this to the background and ends its tool call.
@@ -271,6 +273,67 @@ class Responses:
         return item
 
 
+# ---- OpenAI Chat Completions -----------------------------------------------------------------------------------------
+
+
+class Chat:
+    """`POST /v1/chat/completions`, with the tools of OpenCode."""
+
+    @staticmethod
+    def turns(body: dict[str, Any]) -> list[Turn]:
+        turns = []
+        for message in body.get("messages", []):
+            content, role = message.get("content"), message.get("role", "")
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+            turns += [Turn(role, "text", part.get("text", "")) for part in parts if part.get("type") == "text"]
+            for call in message.get("tool_calls") or []:
+                turns.append(Turn(role, "call", (call.get("function") or {}).get("name", "")))
+        return turns
+
+    @staticmethod
+    def call(step: Step) -> tuple[str, dict[str, Any]]:
+        if step.verb == "ask":
+            options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+            return "question", {"questions": [{"question": "Which colour?", "header": "Colour", "options": options}]}
+        if step.verb in ("task", "bgtask"):
+            arguments = {"description": "a scripted subagent", "prompt": f"{MARK}{step.argument}", "subagent_type": "general"}
+            return "task", arguments | ({"background": True} if step.verb == "bgtask" else {})
+        return "bash", {"command": step.argument, "description": "a scripted command"}
+
+    @classmethod
+    def answer(cls, http: Handler, body: dict[str, Any], step: Step) -> None:
+        kind = "chat.completion.chunk" if body.get("stream") else "chat.completion"
+        shared = {"id": fresh_id("chatcmpl"), "object": kind, "created": int(time.time()), "model": body.get("model", "scripted")}
+        usage = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
+        is_call = step.verb in TOOL_STEPS
+        reason = "tool_calls" if is_call else "stop"
+        if not body.get("stream"):
+            said = {"tool_calls": [cls._call_part(step)]} if is_call else {"content": "".join(text for _, text in pieces(step))}
+            choice = {"index": 0, "message": {"role": "assistant", "content": None, **said}, "finish_reason": reason}
+            http.send_json({**shared, "choices": [choice], "usage": usage})
+            return
+
+        def send(delta: dict[str, Any], finish_reason: str | None = None) -> None:
+            http.send_data({**shared, "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
+
+        http.start_stream()
+        send({"role": "assistant", "content": ""})
+        if is_call:
+            send({"tool_calls": [{"index": 0, **cls._call_part(step)}]})
+        else:
+            for wait, text in pieces(step):
+                time.sleep(wait)
+                send({"content": text})
+        send({}, reason)
+        http.send_data({**shared, "choices": [], "usage": usage})
+        http.send_data("[DONE]")
+
+    @classmethod
+    def _call_part(cls, step: Step) -> dict[str, Any]:
+        name, arguments = cls.call(step)
+        return {"id": fresh_id("call"), "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
 # ---- HTTP -----------------------------------------------------------------------------------------------------------
 
 
@@ -295,7 +358,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path = self.path.split("?")[0]
-        wire = {"messages": Anthropic, "responses": Responses}.get(path.rsplit("/", 1)[-1])
+        wire = {"messages": Anthropic, "responses": Responses, "completions": Chat}.get(path.rsplit("/", 1)[-1])
         try:
             body = self._read_body()
         except (ValueError, OSError) as error:
@@ -360,6 +423,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def send_event(self, kind: str, /, **fields: Any) -> None:
         self.wfile.write(f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode())
+        self.wfile.flush()
+
+    def send_data(self, value: dict[str, Any] | str) -> None:
+        """An event without a name; a text goes out as it is."""
+        self.wfile.write(f"data: {value if isinstance(value, str) else json.dumps(value)}\n\n".encode())
         self.wfile.flush()
 
 

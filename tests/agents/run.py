@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The end-to-end test: real Claude Code and Codex, a scripted model, the product's own hooks, the real logind.
+"""The end-to-end test: real Claude Code, Codex and OpenCode, a scripted model, the product's own hooks, the real logind.
 
     tests/agents/run.py [--core | --full] [--only PART] [--jobs N] [--keep] [--list]
 

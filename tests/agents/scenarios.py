@@ -45,6 +45,16 @@ def command_ended(e: Evidence) -> bool:
     return ((e.data.get("payload") or {}).get("item") or {}).get("type") == "CommandExecution"
 
 
+def of_opencode(*names: str, tool: str | None = None, status: str | None = None, child: bool = False) -> Predicate:
+    """An event that OpenCode told its plugins, of the session itself or of one that it started."""
+
+    def matches(e: Evidence) -> bool:
+        same = tool in (None, e.data.get("tool_name")) and status in (None, e.data.get("status"))
+        return e.kind == "hook" and e.name in names and same and e.data.get("child") is child
+
+    return matches
+
+
 AGENT_GONE = any_of(hook("SessionEnd"), registry("removed"), lambda e: e.kind == "exit" and e.name == "agent")
 # Codex creates a rollout just before its first hook, in a folder of the day: until the hook nobody can know of it.
 FIRST_PROMPT = any_of(hook("UserPromptSubmit"), registry("busy"))
@@ -52,6 +62,8 @@ TURN_STARTED = any_of(hook("UserPromptSubmit"), registry("busy"), record("event_
 TURN_STOPPED = any_of(hook("Stop"), registry("idle", "shell"), record("event_msg/task_complete"))
 INTERRUPTED = any_of(hook("Interrupt"), registry("idle"), interrupt_record, record("event_msg/turn_aborted"))
 ASKED = any_of(hook("PermissionRequest"), registry("waiting"))
+OPENCODE_STARTED = any_of(of_opencode("chat.message"), of_opencode("session.status", status="busy"))
+OPENCODE_STOPPED = any_of(of_opencode("session.status", status="idle"), of_opencode("session.idle"))
 EXIT = lambda e: e.kind == "exit" and e.name == "agent"  # noqa: E731
 
 # ---- print mode -------------------------------------------------------------------------------------------------------
@@ -322,6 +334,153 @@ def shared_server(scene: Scene) -> None:
     scene.expect("ended", hook("SessionEnd"), "the shared server stopped")
 
 
+# ---- OpenCode ---------------------------------------------------------------------------------------------------------
+# Its plugins see each turn begin and stop, in `run` and in its terminal interface alike; of its end only the exit tells.
+
+
+def opencode_run_text(scene: Scene) -> None:
+    scene.print_mode("PLAY slow:4")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def opencode_run_tool(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_3} ;; slow:2")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("working", of_opencode("tool.execute.after"), "the tool returned")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def opencode_run_permission(scene: Scene) -> None:
+    """`run` rejects at once what it would have to ask: never a lock, and the end of the turn."""
+    scene.print_mode("PLAY permit:touch asked ;; text:never", asks=True)
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("working", of_opencode("permission.asked"), "a permission was asked for", brief=True)
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def opencode_run_subagent(scene: Scene) -> None:
+    """The turn waits for the subagent, a session of its own whose end is not the turn's."""
+    scene.print_mode(f"PLAY task:bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before", tool="bash", child=True), "the subagent works")
+    scene.expect("working", of_opencode("session.idle", child=True), "the subagent ended")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def opencode_run_background(scene: Scene) -> None:
+    """`run` does not wait for a subagent in the background: it ends with the turn, and ends the subagent.
+
+    The end of such a subagent mostly begins a turn: until the agent is gone nothing tells that this one does not.
+    """
+    scene.print_mode(f"PLAY bgtask:bash:{BUSY_60} ;; slow:2")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("background", OPENCODE_STOPPED, "the turn stopped with a subagent at work", brief=True)
+    scene.expect(None, of_opencode("session.idle", child=True), "the agent ended the subagent")
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def opencode_run_interrupt(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
+    scene.interrupt_agent()
+    scene.expect("ended", EXIT, "the agent was interrupted")
+
+
+def opencode_run_kill(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
+    scene.kill_agent()
+    scene.expect("ended", EXIT, "the agent was killed")
+
+
+def opencode_run_daemon_kill(scene: Scene) -> None:
+    scene.print_mode(f"PLAY bash:{BUSY_3} ;; bash:{BUSY_3} ;; slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
+    daemon_dies_and_returns(scene)
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped", brief=True)
+    scene.expect("ended", EXIT, "the agent ended")
+
+
+def opencode_leave(scene: Scene) -> None:
+    scene.send("/exit")
+    scene.expect("ended", EXIT, "the person left")
+
+
+def opencode_tui_text(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send("PLAY slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped")
+    scene.send("PLAY slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a second prompt was given")
+    scene.expect("idle", OPENCODE_STOPPED, "the second turn stopped")
+    opencode_leave(scene)
+
+
+def opencode_tui_permission(scene: Scene) -> None:
+    scene.open_terminal(asks=True)
+    scene.send(f"PLAY permit:{BUSY_3} ;; slow:2")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    asked = of_opencode("permission.asked")
+    scene.expect("waiting", asked, "a permission dialog opened", waiting_for="permission_prompt")
+    scene.press("Enter")
+    scene.expect("working", of_opencode("permission.replied"), "the person allowed it")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped")
+    opencode_leave(scene)
+
+
+def opencode_tui_question(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send("PLAY ask ;; slow:3")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("waiting", of_opencode("question.asked"), "a question was asked", waiting_for="question")
+    scene.press("Enter")
+    scene.expect("working", of_opencode("question.replied"), "the person answered")
+    scene.expect("idle", OPENCODE_STOPPED, "the turn stopped")
+    opencode_leave(scene)
+
+
+def opencode_tui_background(scene: Scene) -> None:
+    """A subagent in the background outlives the turn; its end begins another one."""
+    scene.open_terminal()
+    scene.send("PLAY bgtask:bash:sleep 9 ;; slow:2")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.expect("background", OPENCODE_STOPPED, "the turn stopped with a subagent at work")
+    scene.expect("working", of_opencode("chat.message"), "the subagent's end began a turn")
+    scene.expect("idle", OPENCODE_STOPPED, "that turn stopped")
+    opencode_leave(scene)
+
+
+def opencode_tui_escape(scene: Scene) -> None:
+    """It wants Esc twice; the answer that was on its way ends with an error of that name."""
+    scene.open_terminal()
+    scene.send("PLAY slow:30")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given")
+    scene.pause(1.0)
+    scene.press("Escape")
+    scene.terminal.wait_for("again to interrupt")
+    scene.press("Escape")
+    scene.expect("idle", any_of(of_opencode("session.error"), OPENCODE_STOPPED), "Esc interrupted the answer")
+    opencode_leave(scene)
+
+
+def opencode_tui_kill(scene: Scene) -> None:
+    scene.open_terminal()
+    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", OPENCODE_STARTED, "a prompt was given", brief=True)
+    scene.expect("working", of_opencode("tool.execute.before"), "a tool was started")
+    scene.kill_agent()
+    scene.expect("ended", EXIT, "the agent was killed")
+
+
 # ---- the table --------------------------------------------------------------------------------------------------------
 
 
@@ -372,4 +531,18 @@ SCENARIOS = (
     Scenario("codex-tui/kill-daemon", terminal_daemon_kill),
     Scenario("codex-tui/hook-starts-daemon", terminal_hook_starts_daemon),
     Scenario("codex-shared/trust-dialog", shared_server, codex_daemon=True),
+    Scenario("opencode-run/text", opencode_run_text),
+    Scenario("opencode-run/tool", opencode_run_tool),
+    Scenario("opencode-run/permission", opencode_run_permission),
+    Scenario("opencode-run/subagent", opencode_run_subagent),
+    Scenario("opencode-run/background-subagent", opencode_run_background),
+    Scenario("opencode-run/interrupt", opencode_run_interrupt),
+    Scenario("opencode-run/kill-agent", opencode_run_kill),
+    Scenario("opencode-run/kill-daemon", opencode_run_daemon_kill, core=False),
+    Scenario("opencode-tui/text", opencode_tui_text, core=False),
+    Scenario("opencode-tui/background-subagent", opencode_tui_background, core=False),
+    Scenario("opencode-tui/permission", opencode_tui_permission, core=False),
+    Scenario("opencode-tui/question", opencode_tui_question, core=False),
+    Scenario("opencode-tui/esc-in-turn", opencode_tui_escape, core=False),
+    Scenario("opencode-tui/kill-agent", opencode_tui_kill, core=False),
 )

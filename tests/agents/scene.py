@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import judge
-from agents import Claude, Codex, Home
+from agents import Claude, Codex, Home, OpenCode
 from evidence import Evidence, Predicate, Witness
 from logind import Rig
 from processes import children, end_all, program_name, with_home
@@ -58,7 +58,11 @@ class Scene:
         self.home.create()
         self._model = self._start_model()
         port = int((folder / "model-port").read_text())
-        self.agent = Claude(self.home, port) if agent == "claude" else Codex(self.home, port, codex_daemon)
+        self.agent = {
+            "claude": lambda: Claude(self.home, port),
+            "codex": lambda: Codex(self.home, port, codex_daemon),
+            "opencode": lambda: OpenCode(self.home, port),
+        }[agent]()
         self.agent.prepare()
         (folder / "instance").mkdir()
         self.product = Product(programs, folder / "instance", rig.bus_address)
@@ -126,6 +130,11 @@ class Scene:
         """kill -9 of the process that runs the turn."""
         self.witness.act("kill the agent")
         os.kill(self._agent_pid, signal.SIGKILL)
+
+    def interrupt_agent(self) -> None:
+        """What Ctrl-C does to an agent without an interface of its own."""
+        self.witness.act("interrupt the agent")
+        os.kill(self._agent_pid, signal.SIGINT)
 
     def kill_daemon(self) -> None:
         self._down.set()
@@ -250,7 +259,7 @@ class Scene:
     # ---- the agent's process
 
     def _watch_agent(self, root: int) -> None:
-        """Claude is the process that was started; Codex is the native program below its node wrapper."""
+        """Claude and OpenCode are the process that was started; Codex is the native program below its node wrapper."""
         self._agent_pid = root
         deadline = time.monotonic() + EVIDENCE_SECONDS_MAX
         while self.agent.name == "codex":

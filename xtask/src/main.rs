@@ -18,6 +18,7 @@ const HELP: &str = "\
 cargo xtask up [ARGS]      build in release mode and run `watchkeeper up`
 cargo xtask build          build watchkeeper and watchkeeper-hook into target/release
 cargo xtask test [STAGE…]  everything that has to hold, cheap checks first; `list` names the stages
+cargo xtask explore [N]    N cases of every property from a seed of chance (default 20000)
 cargo xtask tidy           format, import directions, file sizes, leftovers
 cargo xtask bench [hook|ingest|exit|rest|reducer]…  floors, rivals and ours in one run, as ratios";
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         "up" => up(&rest),
         "build" => build::release().map(|bin| println!("built {}", bin.display())),
         "test" => verify::run(&rest),
+        "explore" => verify::explore(&rest),
         "tidy" => tidy::run(),
         #[cfg(target_os = "linux")]
         "bench" => bench::run(&rest),

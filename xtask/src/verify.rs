@@ -28,7 +28,11 @@ const STAGES: &[Stage] = &[
         what: "as root: the hold against the real logind, polkit and UPower; another user at the door",
         run: logind,
     },
-    Stage { name: "agents", what: "real Claude Code and Codex from hook to inhibitor", run: agents },
+    Stage {
+        name: "agents",
+        what: "real Claude Code, Codex and OpenCode from hook to inhibitor",
+        run: agents,
+    },
     Stage { name: "crash", what: "the daemon killed 200 times under 64 senders", run: crash },
 ];
 
@@ -61,9 +65,42 @@ fn clippy() -> Result<()> {
     execute(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
+/// The properties' cases are the same on every machine and every day: what fails here fails for everyone.
+/// [`explore`] looks where no run has looked before.
 fn unit() -> Result<()> {
     build::hook()?;
-    execute(cargo().args(["test", "--workspace", "--quiet"]))
+    let mut tests = cargo();
+    if std::env::var_os(PROPTEST_SEED).is_none() {
+        tests.env(PROPTEST_SEED, "1");
+    }
+    execute(tests.args(["test", "--workspace", "--quiet"]))
+}
+
+const PROPTEST_SEED: &str = "PROPTEST_RNG_SEED";
+
+/// Many more cases of every property, from a seed of chance; a failure prints its smallest input. Takes minutes.
+pub(crate) fn explore(args: &[String]) -> Result<()> {
+    let cases = match args {
+        [] => "20000",
+        [one] if one.parse::<u32>().is_ok_and(|n| n > 0) => one,
+        _ => bail!("usage: cargo xtask explore [CASES]"),
+    };
+    build::hook()?;
+    let packages = [
+        "--package",
+        "watchkeeper-core",
+        "--package",
+        "watchkeeper-agents",
+        "--package",
+        "watchkeeper-store",
+    ];
+    execute(
+        cargo()
+            .args(["test", "--profile", "sim", "--no-fail-fast"])
+            .args(packages)
+            .env("PROPTEST_CASES", cases)
+            .env_remove(PROPTEST_SEED),
+    )
 }
 
 /// Debian's packages by the program that shows that they are there.

@@ -12,10 +12,9 @@ use crate::{
 
 impl Session {
     pub(crate) fn work_started(&mut self, said: Said<'_>, id: &str, work: Work, step: &mut Step) {
-        let (kind, process) = (work.kind, work.process);
-        let former = self.work.live.get(id).and_then(|w| w.process);
+        let kind = work.kind;
         let first_quiet = work.can_be_quiet() && !self.work.live.values().any(Work::can_be_quiet);
-        let rule = match self.work.start(id, work) {
+        let rule = match self.track(id, work, step) {
             Begun::New => {
                 step.mark(Mark::WorkStarted);
                 "tracked from here"
@@ -25,10 +24,6 @@ impl Session {
                 "it was finished before and goes on"
             }
             Begun::Known => {
-                if let Some(process) = process.filter(|p| former != Some(*p)) {
-                    step.released.extend(former);
-                    self.watch(process, step);
-                }
                 return self.evidence.routine(&step.now, said.signal.source, "work_started");
             }
             Begun::Blocked => {
@@ -51,14 +46,25 @@ impl Session {
         if first_quiet {
             self.quiet_from = step.now.mono;
         }
-        if let Some(process) = process {
-            self.watch(process, step);
-        }
         self.note(said, step, format!("work_started {}", kind_name(kind)), rule);
         self.background_by_work(step);
         if self.after_halt(said) {
             self.active_again(step);
         }
+    }
+
+    /// Starts an item and watches the process that it runs in; one that it ran in before is let go.
+    pub(crate) fn track(&mut self, id: &str, work: Work, step: &mut Step) -> Begun {
+        let former = self.work.live.get(id).and_then(|w| w.process);
+        let begun = self.work.start(id, work);
+        let now = self.work.live.get(id).and_then(|w| w.process);
+        if former != now {
+            step.released.extend(former);
+            if let Some(process) = now {
+                self.watch(process, step);
+            }
+        }
+        begun
     }
 
     /// Live work makes an idle session a background one, and takes back a drained state.

@@ -122,7 +122,10 @@ impl Core {
             }
             session.apply(Said { signal, when }, rules, step);
         });
-        if let Some(id) = announced {
+        // What ended with this word adopts nobody: an ended session has no work.
+        if let Some(id) = announced
+            && !self.state.sessions.get(sid).is_some_and(Session::is_ended)
+        {
             self.announce(sid, signal.key.agent, id);
             self.unmake(sid, id, Said { signal, when }, step);
         }

@@ -86,12 +86,8 @@ impl Session {
     ) {
         for (id, mut work) in live {
             work.when = when;
-            let process = work.process;
-            if matches!(self.work.start(&id, work), Begun::New | Begun::Reopened) {
+            if matches!(self.track(&id, work, step), Begun::New | Begun::Reopened) {
                 step.mark(Mark::WorkStarted);
-                if let Some(process) = process {
-                    self.watch(process, step);
-                }
             }
         }
         self.link(Lineage::ClearedFrom(from.id.clone()));

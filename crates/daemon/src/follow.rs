@@ -23,7 +23,7 @@ const READ_BYTES: usize = 64 << 10;
 const FIRST_SIGHT_BYTES: u64 = 4 << 20;
 /// Transcripts followed at once; further ones are not followed and counted.
 const FOLLOWED_MAX: usize = 2048;
-/// By so much of its first line the content of a rewritten transcript is told from what was there before.
+/// By so much of its first line a content of a transcript is told from the one that was there before.
 const REWRITE_BYTES: u64 = 4 << 10;
 /// State files are small; a larger one is none.
 const STATE_FILE_BYTES: u64 = 64 << 10;
@@ -39,7 +39,7 @@ pub(crate) struct Growth {
     pub key: SessionKey,
     pub path: PathBuf,
     pub identity: FileIdentity,
-    /// Tells the contents apart that one file had, when it was rewritten in place: zero for the first.
+    /// Tells the contents apart that this path had one after the other: zero for the first.
     pub rewrite: u64,
     pub parsed: Parsed,
     /// Lines that begin before this were in the file before this daemon looked: what they say may be old.
@@ -63,7 +63,11 @@ struct Followed {
     identity: Option<FileIdentity>,
     offset: u64,
     scanner: LineScanner,
+    /// Tells the first line of this content; unknown while that is not complete.
+    first_line: Option<u64>,
     rewrite: u64,
+    /// `rewrite` is still the number of the content before this one, whose first line is not complete yet.
+    is_unnumbered: bool,
     /// What is before this was there at the first look; unknown before that.
     backlog_end: Option<u64>,
     reader: Box<dyn TranscriptReader>,
@@ -165,7 +169,9 @@ impl Follower {
             identity: cursor.as_ref().map(|c| c.file),
             offset: cursor.as_ref().map_or(0, |c| c.offset),
             scanner: LineScanner::at(cursor.as_ref().map_or(0, |c| c.offset)),
+            first_line: saved.as_ref().and_then(|s| s.first_line),
             rewrite: saved.as_ref().map_or(0, |s| s.rewrite),
+            is_unnumbered: false,
             backlog_end: None,
             reader,
             state_folders: self.need_state_folders(adapter, path),
@@ -298,13 +304,15 @@ impl Follower {
     /// How far a session's transcript was read, to be stored.
     #[must_use]
     pub(crate) fn cursor(&self, key: &SessionKey) -> Option<Cursor> {
-        let followed = self.followed.get(key)?;
+        // What has no number yet said nothing yet: where the content before was left leads to the same number again.
+        let followed = self.followed.get(key).filter(|f| !f.is_unnumbered)?;
         Some(Cursor {
             key: key.clone(),
             path: followed.path.clone(),
             file: followed.identity?,
             offset: followed.line_start(),
             state_json: serde_json::to_string(&Saved {
+                first_line: followed.first_line,
                 rewrite: followed.rewrite,
                 reader: followed.reader.save(),
             })
@@ -330,9 +338,11 @@ impl Followed {
                 return None;
             }
         };
-        self.place(&mut file, identity, length);
+        // What cannot be read here would not be read below either.
+        let first_line = first_line(&mut file).ok()?;
+        self.place(identity, length, first_line.as_deref());
         let backlog_end = *self.backlog_end.get_or_insert(length);
-        if length <= self.offset {
+        if length <= self.offset || self.is_unnumbered {
             return None;
         }
         file.seek(SeekFrom::Start(self.offset)).ok()?;
@@ -368,27 +378,40 @@ impl Followed {
         })
     }
 
-    /// Sets the offset for this file: another file or a shorter one is read anew, a long one at first sight from near its end.
-    fn place(&mut self, file: &mut File, identity: FileIdentity, length: u64) {
+    /// Sets the offset for this content: one that began anew is read anew, a long one at first sight from near its end.
+    fn place(&mut self, identity: FileIdentity, length: u64, first_line: Option<&[u8]>) {
         let known = self.identity.replace(identity);
-        if known == Some(identity) && length >= self.offset {
-            return;
+        let tells = first_line.map(|line| delivery::content_number(0, line));
+        let is_same_beginning = self.first_line.is_none() || self.first_line == tells;
+        self.first_line = tells;
+        if known != Some(identity) || length < self.offset || !is_same_beginning {
+            self.begin_anew(known.is_some(), length);
         }
+        // Other words at the places of old ones would be taken for those, also in another file: one that is replaced again and
+        // again may get its former inode back. It waits for the whole first line: after a crash before the cursor is stored the
+        // same content must find the same number.
+        if let Some(line) = first_line.filter(|_| self.is_unnumbered) {
+            self.rewrite = delivery::content_number(self.rewrite, line);
+            self.is_unnumbered = false;
+        }
+    }
+
+    fn begin_anew(&mut self, after_another: bool, length: u64) {
         self.scanner = LineScanner::new();
         self.offset = 0;
-        match known {
-            None if length > FIRST_SIGHT_BYTES => {
-                // One byte earlier: should a line begin right there, its newline is seen and the line is read.
-                self.offset = length - FIRST_SIGHT_BYTES - 1;
-                self.scanner = LineScanner::inside_a_line(self.offset);
+        if after_another {
+            self.backlog_end = None;
+            self.is_unnumbered = true;
+            // What it remembers is of lines that are gone; those that stayed are read again.
+            let fresh =
+                watchkeeper_agents::adapter(self.key.agent).and_then(|a| a.transcript(&self.key.id, None));
+            if let Some(reader) = fresh {
+                self.reader = reader;
             }
-            None => {}
-            Some(known) => {
-                self.backlog_end = None;
-                // Other words at the places of old ones would be taken for those; a crash before the cursor is
-                // stored must find the same number again.
-                self.rewrite = if known == identity { rewritten(self.rewrite, file) } else { 0 };
-            }
+        } else if length > FIRST_SIGHT_BYTES {
+            // One byte earlier: should a line begin right there, its newline is seen and the line is read.
+            self.offset = length - FIRST_SIGHT_BYTES - 1;
+            self.scanner = LineScanner::inside_a_line(self.offset);
         }
     }
 }
@@ -396,17 +419,22 @@ impl Followed {
 /// What is stored of a followed transcript beside its offset.
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
+    /// Earlier versions stored none.
+    #[serde(default)]
+    first_line: Option<u64>,
     rewrite: u64,
     reader: serde_json::Value,
 }
 
-/// The number of the content that follows on content number `before`, told by how it begins.
-fn rewritten(before: u64, file: &mut File) -> u64 {
+/// The beginning of a file's first line, without its end; `None` while that line is not complete.
+fn first_line(file: &mut File) -> io::Result<Option<Vec<u8>>> {
     let mut beginning = Vec::new();
-    // What cannot be read here will not be read below either.
-    _ = file.take(REWRITE_BYTES).read_to_end(&mut beginning);
-    let first_line = beginning.split(|b| *b == b'\n').next().unwrap_or_default();
-    delivery::content_number(before, first_line)
+    let read = file.take(REWRITE_BYTES).read_to_end(&mut beginning)?;
+    if let Some(end) = beginning.iter().position(|byte| *byte == b'\n') {
+        beginning.truncate(end);
+        return Ok(Some(beginning));
+    }
+    Ok((read as u64 == REWRITE_BYTES).then_some(beginning))
 }
 
 /// Opens a regular file of our own user; a FIFO, a folder or somebody else's file is refused without blocking.

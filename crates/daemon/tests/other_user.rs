@@ -9,7 +9,10 @@ mod rig;
 use std::{
     fs::{Permissions, set_permissions},
     io::Write as _,
-    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    os::unix::{
+        fs::{PermissionsExt as _, chown},
+        process::CommandExt as _,
+    },
     path::Path,
     process::{Command, Stdio},
 };
@@ -73,5 +76,37 @@ fn it_is_let_in_nowhere_even_where_the_files_would_allow_it() {
     assert_eq!(daemon.state_of("theirs"), None);
     tell(&daemon, 2, "ours", "UserPromptSubmit", json!({ "prompt": "y", "prompt_id": "t" }));
     assert_eq!(daemon.state_of("ours"), Some("working"));
+    daemon.stop();
+}
+
+/// Both are there, and both notices come in this order, before the state is asked for.
+#[test]
+fn their_transcript_says_nothing_of_our_session() {
+    let home = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(home.path());
+    let at = |id: &str| home.path().join(format!("{id}.jsonl"));
+    for (delivery, id) in [(1, "a"), (2, "b")] {
+        let path = at(id).to_str().map(str::to_owned);
+        let more = json!({ "prompt": "x", "prompt_id": "t", "transcript_path": path });
+        tell(&daemon, delivery, id, "UserPromptSubmit", more);
+        assert_eq!(daemon.state_of(id), Some("working"));
+    }
+    let now = watchkeeper_api::Time(watchkeeper_os::clock::now().wall).to_string();
+    for id in ["a", "b"] {
+        let words = json!([{ "type": "text", "text": "[Request interrupted by user]" }]);
+        let message = json!({ "role": "user", "content": words });
+        let record =
+            json!({ "type": "user", "uuid": "u", "sessionId": id, "timestamp": now, "message": message });
+        let aside = home.path().join(id);
+        std::fs::write(&aside, format!("{record}\n")).unwrap();
+        if id == "a" {
+            chown(&aside, Some(NOBODY), None).unwrap();
+        }
+        std::fs::rename(aside, at(id)).unwrap();
+    }
+    until("ours is read", || (daemon.state_of("b") == Some("idle")).then_some(()));
+    assert_eq!(daemon.state_of("a"), Some("working"));
+    chown(at("a"), Some(0), None).unwrap();
+    until("it is ours", || (daemon.state_of("a") == Some("idle")).then_some(()));
     daemon.stop();
 }

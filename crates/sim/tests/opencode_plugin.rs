@@ -161,6 +161,7 @@ fn hook_program(folder: &Path) -> String {
         "#!/bin/sh\n\
          cd '{folder}' || exit 9\n\
          {{ printf '%s\\n' \"$2\"; cat; }} > \"calls/$$.begun\" && mv \"calls/$$.begun\" \"calls/$$\"\n\
+         [ ! -p \"pipe-$2\" ] || cat \"pipe-$2\"\n\
          [ ! -e \"answers/$2\" ] || cat \"answers/$2\"\n\
          [ ! -e \"failing/$2\" ]\n"
     )
@@ -174,6 +175,7 @@ fn plugin_text(hook: &Path, state: &Path) -> String {
         state: state.display().to_string(),
         timeouts: Timeouts::default(),
         shell: Shell::Posix,
+        mcp: None,
     };
     let installer = adapter(AgentKind::OpenCode).and_then(|a| a.installer()).expect("an installer");
     let [file] = installer.files else { panic!("one file") };
@@ -354,6 +356,33 @@ fn where_nothing_can_be_answered_nobody_is_asked() {
         let parsed = adapter.payload(Some(&call.event), &[], call.text.as_bytes());
         assert_eq!((parsed.question, parsed.malformed), (None, None), "{call:?}");
     }
+    opencode.end();
+}
+
+/// Lets what reads this pipe go on, as soon as it does.
+fn open(pipe: PathBuf) {
+    let (sender, opened) = channel();
+    // Without a reader this never ends; it goes with the test.
+    thread::spawn(move || sender.send(fs::OpenOptions::new().write(true).open(pipe).map(drop)));
+    opened.recv_timeout(PATIENCE).expect("its reader is there in time").expect("a pipe");
+}
+
+#[test]
+fn a_prompt_waits_for_no_portrait_of_its_session() {
+    let mut opencode = OpenCode::start("server", "state", &[], &[]);
+    // The hooks of the first event and of the prompt, and OpenCode, which is busy with itself then: until each one's pipe is opened.
+    let pipes =
+        ["pipe-session.created", "busy", "pipe-chat.message"].map(|name| opencode.folder.path().join(name));
+    assert!(Command::new("mkfifo").args(&pipes).status().expect("mkfifo runs").success());
+    let [created, busy, prompt] = pipes;
+    opencode.bus("session.created", json!({ "sessionID": "s", "info": { "id": "s" } }));
+    opencode.bus("session.updated", json!({ "sessionID": "s", "info": { "id": "s", "title": "t" } }));
+    opencode.step(&json!({ "call": "chat.message", "input": { "sessionID": "s" }, "output": {} }));
+    opencode.step(&json!({ "busy": busy }));
+    open(prompt);
+    open(busy);
+    open(created);
+    assert!(opencode.told().iter().any(|call| call.event == "session.updated"));
     opencode.end();
 }
 

@@ -59,7 +59,7 @@ impl Context {
 
     /// Whether a variable moves an agent's configuration.
     pub(crate) fn moves(&self, installer: &Installer) -> bool {
-        self.variables.contains_key(installer.home().variable)
+        self.variables.contains_key(installer.home.variable)
     }
 
     pub(crate) fn wants(&self, agent: AgentKind) -> bool {

@@ -15,8 +15,12 @@ use proptest::{
 use std::collections::BTreeMap;
 use watchkeeper_core::{ALL_MARKS, Core, Effect, InputBody, Mark, Marks, Settings};
 
+/// `PROPTEST_CASES` overrides the number (`cargo xtask explore`).
+#[expect(clippy::disallowed_methods, reason = "the test's own size, not the core's")]
 fn cases(n: u32) -> Config {
-    Config { cases: n, failure_persistence: None, ..Config::default() }
+    let wanted = Config::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { wanted.cases } else { n };
+    Config { cases, failure_persistence: None, ..wanted }
 }
 
 /// Runs the acts with every check after every step.

@@ -534,6 +534,26 @@ fn what_a_subagent_began_before_it_was_announced_is_its_parents() {
 }
 
 #[test]
+fn a_session_that_ends_with_the_same_word_takes_over_nothing() {
+    let mut world = check(
+        CLAUDE,
+        vec![
+            (prompt().turn("a").from(1), Working),
+            (prompt().of("child").from(1), Working),
+            (work("shell", WorkKind::Shell).of("child").from(1), Working),
+        ],
+    );
+    world.hear(say(SignalBody::Orphaned).subagent("child"));
+    assert_eq!(world.state("s"), Some(Ended));
+    assert_eq!(
+        world.state("child"),
+        Some(Working),
+        "whose subagent it is was never said to a living session"
+    );
+    assert_eq!(world.core.check_invariants(), Vec::new());
+}
+
+#[test]
 fn a_sleep_that_was_announced_and_did_not_come_is_owed_still() {
     let mut world = shut(suspending());
     world.hear(stop().turn("a"));

@@ -5,9 +5,17 @@ use crate::rig::INTERRUPT;
 use std::io::Write as _;
 use watchkeeper_core::AgentKind;
 
+mod hostile;
+
 const PROMPT: &str = concat!(
     r#"{"type":"user","uuid":"u","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","#,
     r#""message":{"role":"user","content":"hello"}}"#
+);
+
+/// A tool that begins.
+const CALL: &str = concat!(
+    r#"{"type":"assistant","uuid":"a","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","#,
+    r#""message":{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"Bash","input":{}}]}}"#
 );
 
 fn add(path: &Path, text: &str) {
@@ -81,6 +89,101 @@ fn a_file_rewritten_in_place_is_new_and_the_same_after_a_crash() {
     assert_eq!(second.look(&key).map(|g| g.rewrite), Some(again));
     std::fs::write(&path, "{}\n").unwrap();
     assert!(second.look(&key).is_some_and(|g| g.rewrite != again));
+}
+
+/// As `O_TRUNC` and a write between two looks do, or a new file with the inode of the former.
+#[test]
+fn a_file_rewritten_in_place_with_more_than_before_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    add(&path, &format!("{PROMPT}\n"));
+    let (mut first, key) = follower(&path, Vec::new());
+    assert!(first.look(&key).is_some());
+    let saved = first.cursor(&key).unwrap();
+    std::fs::write(&path, format!("{INTERRUPT}\n{PROMPT}\n{PROMPT}\n")).unwrap();
+    let again = first.look(&key).unwrap();
+    assert_eq!(again.identity, saved.file);
+    assert_ne!(again.rewrite, 0);
+    let (mut second, _) = follower(&path, vec![saved.clone()]);
+    assert_eq!(second.look(&key).map(|g| g.rewrite), Some(again.rewrite), "after a crash");
+    assert_eq!(begins(Some(again)), [0]);
+
+    // What an earlier version stored tells no first line: what follows on it is a growth.
+    let mut state: serde_json::Value = serde_json::from_str(&saved.state_json).unwrap();
+    assert!(state.as_object_mut().unwrap().remove("first_line").is_some());
+    let old = Cursor { state_json: state.to_string(), ..saved };
+    let (mut third, _) = follower(&path, vec![old]);
+    assert_eq!(third.look(&key).map(|g| g.rewrite), Some(0));
+}
+
+/// Puts a new file in the place of another one, as a program does that writes whole files.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(new, path).unwrap();
+}
+
+#[test]
+fn a_file_replaced_again_and_again_is_new_each_time_and_the_same_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    // Kept under another name, so that the third content gets the inode of the first.
+    let kept = dir.path().join("kept");
+    add(&path, &format!("{PROMPT}\n"));
+    let (mut followed, key) = follower(&path, Vec::new());
+    let first = followed.look(&key).unwrap();
+    assert_eq!(first.rewrite, 0, "an ordinary first sight");
+    std::fs::hard_link(&path, &kept).unwrap();
+    let saved = followed.cursor(&key).unwrap();
+    replace(&path, &format!("{INTERRUPT}\n"));
+    let second = followed.look(&key).unwrap();
+    assert!(second.identity != first.identity && second.rewrite != 0);
+    let (mut again, _) = follower(&path, vec![saved]);
+    assert_eq!(again.look(&key).map(|g| g.rewrite), Some(second.rewrite), "after a crash");
+    std::fs::rename(&kept, &path).unwrap();
+    std::fs::write(&path, format!("{INTERRUPT}\n")).unwrap();
+    let third = followed.look(&key).unwrap();
+    assert_eq!(third.identity, first.identity);
+    assert!(![first.rewrite, second.rewrite].contains(&third.rewrite));
+    assert_eq!(begins(Some(third)), [0]);
+}
+
+#[test]
+fn a_new_content_waits_for_its_first_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    add(&path, &format!("{PROMPT}\n"));
+    let (mut followed, key) = follower(&path, Vec::new());
+    assert!(followed.look(&key).is_some());
+    let saved = followed.cursor(&key).unwrap();
+    let (head, rest) = INTERRUPT.split_at(20);
+    // Kept under another name, so that no later content gets its inode.
+    std::fs::hard_link(&path, dir.path().join("kept")).unwrap();
+    for text in ["", head] {
+        replace(&path, text);
+        assert!(followed.look(&key).is_none() && followed.cursor(&key).is_none(), "{text:?}");
+    }
+    add(&path, &format!("{rest}\n"));
+    let growth = followed.look(&key).unwrap();
+    assert!(growth.rewrite != 0 && followed.cursor(&key).is_some());
+    let (mut again, _) = follower(&path, vec![saved]);
+    assert_eq!(again.look(&key).map(|g| g.rewrite), Some(growth.rewrite), "after a crash");
+    assert_eq!(growth.backlog_end, head.len() as u64, "it was looked at before the line was whole");
+}
+
+#[test]
+fn what_a_reader_remembers_goes_with_the_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let nothing = follower(&path, Vec::new()).0.followed.into_values().next().unwrap().reader.save();
+    let remembered = |follower: &Follower, key: &SessionKey| follower.followed[key].reader.save();
+    add(&path, &format!("{CALL}\n"));
+    let (mut followed, key) = follower(&path, Vec::new());
+    assert!(followed.look(&key).is_some());
+    assert_ne!(remembered(&followed, &key), nothing, "a call is open");
+    replace(&path, "{}\n");
+    assert!(followed.look(&key).is_some());
+    assert_eq!(remembered(&followed, &key), nothing);
 }
 
 #[test]

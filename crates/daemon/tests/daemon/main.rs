@@ -7,6 +7,7 @@ mod agent;
 mod rig;
 mod spool_process;
 mod transcript_place;
+mod transcript_times;
 
 use serde_json::json;
 use std::{io::Write as _, os::unix::net::UnixStream};

@@ -1,10 +1,12 @@
 // Drives the plugin as OpenCode does: node drive.mjs PLUGIN SURFACE
-// Its input is one step a line: {bus: event} or {call: name, input, output}. It prints what the plugin asks of OpenCode, one
-// JSON a line, and at the end of its input it ends as OpenCode ends. After a step {bus: event, settle: true}, of an event that
-// is one of its kind and told always, it prints {settled: how many hooks were run so far}, once that event's hook was run, as
-// was every one before it by then, and all of them have ended.
+// Its input is one step a line: {bus: event}, {call: name, input, output} or {busy: pipe}, which keeps all of it from going on
+// until somebody has opened that pipe. It prints what the plugin asks of OpenCode, one JSON a line, and at the end of its input
+// it ends as OpenCode ends. After a step {bus: event, settle: true}, of an event that is one of its kind and told always, it
+// prints {settled: how many hooks were run so far}, once that event's hook was run, as was every one before it by then, and all
+// of them have ended.
 
 import childProcess from "node:child_process";
+import { readFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
@@ -89,9 +91,10 @@ const surfaces = {
 
 const opencode = await surfaces[surface]();
 for await (const line of createInterface({ input: process.stdin })) {
-  const { bus, call, input, output, settle } = JSON.parse(line);
+  const { bus, busy, call, input, output, settle } = JSON.parse(line);
   if (settle) settling = { event: bus.type };
-  if (bus) await opencode.bus(bus);
+  if (busy) readFileSync(busy);
+  else if (bus) await opencode.bus(bus);
   else await opencode.call(call, input, output);
 }
 await opencode.end();

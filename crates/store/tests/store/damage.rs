@@ -217,8 +217,15 @@ fn damage_is_not_piled_up_for_ever() {
     assert!(fs::read(dir.path().join("journal.db")).unwrap() == [1; 5000]);
 }
 
+/// `PROPTEST_CASES` overrides the number (`cargo xtask explore`).
+fn cases(n: u32) -> ProptestConfig {
+    let wanted = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { wanted.cases } else { n };
+    ProptestConfig { cases, failure_persistence: None, ..wanted }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     /// Whatever is overwritten: opening succeeds or refuses a foreign or newer file, nothing panics, and every row
     /// and snapshot that comes back is one that was written.

@@ -258,8 +258,15 @@ fn is_subsequence(part: &str, whole: &str) -> bool {
 /// Agents whose own settings the entries stand in.
 const MERGED: [&Installer; 3] = [&CLAUDE, &GEMINI, &QWEN];
 
+/// `PROPTEST_CASES` overrides the number (`cargo xtask explore`).
+fn cases(n: u32) -> ProptestConfig {
+    let wanted = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { wanted.cases } else { n };
+    ProptestConfig { cases, failure_persistence: None, ..wanted }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn a_foreign_file_keeps_every_byte(
