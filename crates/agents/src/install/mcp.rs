@@ -8,13 +8,15 @@ use serde_json::{Map, Value, json};
 use toml_edit::{Item, Value as Toml};
 
 use super::{
-    ConfigFile, Edit, FeatureSwitch, Inspection, Original, Refusal, Wiring,
+    ConfigFile, Edit, FeatureSwitch, Inspection, McpPlace, Original, Refusal, Wiring,
     jsonc::{Container, Document, split_mark},
     switch::parse,
 };
 
 /// The entry's name.
 const NAME: &str = "watchkeeper";
+/// The entry's name as JSON has it.
+const KEY: &str = "\"watchkeeper\"";
 /// The table of Codex's servers.
 const TABLE: &str = "mcp_servers";
 /// How the entry's own table begins.
@@ -201,8 +203,8 @@ impl ConfigFile for JsonServers {
         Some(self.default_path)
     }
 
-    fn is_for_mcp_only(&self) -> bool {
-        true
+    fn mcp(&self) -> McpPlace {
+        McpPlace::Only
     }
 
     fn install(&self, current: Option<&str>, wiring: &Wiring) -> Result<Edit, Refusal> {
@@ -212,8 +214,8 @@ impl ConfigFile for JsonServers {
     }
 
     fn remove(&self, current: Option<&str>, original: Option<Original<'_>>) -> Result<Edit, Refusal> {
-        // Most files never had the entry; those may be of whatever shape.
-        let Some(text) = current.filter(|text| text.contains(NAME)) else { return Ok(Edit::Keep) };
+        // Most files never had the entry; those may be of whatever shape, and name a folder of ours in a path.
+        let Some(text) = current.filter(|text| text.contains(KEY)) else { return Ok(Edit::Keep) };
         let (mark, body) = split_mark(text);
         Ok(with_mark(mark, self.without(body, original)?))
     }
@@ -232,6 +234,10 @@ pub(crate) struct SwitchAndServers {
 impl ConfigFile for SwitchAndServers {
     fn path(&self) -> &'static str {
         self.switch.path
+    }
+
+    fn mcp(&self) -> McpPlace {
+        McpPlace::Beside
     }
 
     fn install(&self, current: Option<&str>, wiring: &Wiring) -> Result<Edit, Refusal> {

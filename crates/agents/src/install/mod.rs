@@ -82,9 +82,9 @@ pub trait ConfigFile: fmt::Debug + Sync {
     fn default_path(&self) -> Option<&'static str> {
         None
     }
-    /// Whether it is nothing to somebody who did not ask for the MCP server.
-    fn is_for_mcp_only(&self) -> bool {
-        false
+    /// Whether the MCP server is registered there.
+    fn mcp(&self) -> McpPlace {
+        McpPlace::No
     }
     /// Merges Watchkeeper's entries in. Idempotent; replaces entries of older versions; an absent or blank file is
     /// an empty one.
@@ -103,6 +103,16 @@ pub trait ConfigFile: fmt::Debug + Sync {
     /// # Errors
     /// A [`Refusal`] when the text cannot be read.
     fn inspect(&self, current: Option<&str>, wiring: &Wiring) -> Result<Inspection, Refusal>;
+}
+
+/// What a file is to the MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpPlace {
+    No,
+    /// It is registered there, beside what hooks need.
+    Beside,
+    /// It is registered there; the file is nothing to somebody who did not ask for it.
+    Only,
 }
 
 /// What is to become of a file.

@@ -272,6 +272,7 @@ fn shown(plan: &Plan, terminal: &Terminal) -> String {
                 Action::Install => format!("{name}: wired up already"),
                 Action::Uninstall => format!("{name}: nothing of Watchkeeper's there"),
             });
+            agent.notes.iter().for_each(|note| line(&format!("  note: {note}")));
             continue;
         }
         line(&format!("{name}:"));

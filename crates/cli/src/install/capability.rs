@@ -65,10 +65,10 @@ impl CapabilityPlan {
         match &self.change {
             Change::Nothing => None,
             Change::Write { write: false, .. } => Some(format!(
-                "{path}: a new secret, for you only, with which the MCP server may read everything and change nothing"
+                "{path}: a secret, for you only, with which the MCP server may read everything and change nothing"
             )),
             Change::Write { write: true, .. } => Some(format!(
-                "{path}: a new secret, for you only, with which the MCP server may read everything, change sessions and \
+                "{path}: a secret, for you only, with which the MCP server may read everything, change sessions and \
                  some settings"
             )),
             Change::Remove => {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
-use watchkeeper_agents::install::{ConfigFile, Edit, Original, decode, installer};
+use watchkeeper_agents::install::{ConfigFile, Edit, McpPlace, Original, decode, installer};
 use watchkeeper_core::AgentKind;
 
 use super::{
@@ -154,7 +154,8 @@ pub(crate) fn plan(context: &Context) -> Result<Plan, ContextError> {
         .iter()
         .map(|found| {
             let mut notes = Vec::new();
-            let wanted = each_file(found).filter(|(file, _)| wiring.mcp.is_some() || !file.is_for_mcp_only());
+            let wanted =
+                each_file(found).filter(|(file, _)| wiring.mcp.is_some() || file.mcp() != McpPlace::Only);
             let files = wanted.map(|(file, path)| {
                 plan_install(&records, found, file, &path, &wiring, &mut notes)
                     .unwrap_or_else(|error| FilePlan::refused(&path, error))
@@ -163,6 +164,12 @@ pub(crate) fn plan(context: &Context) -> Result<Plan, ContextError> {
             keep_together(&mut files);
             if files.iter().any(|file| matches!(file.outcome, Ok(Change::Write(_)))) {
                 notes.extend(found.installer.notes.iter().map(|note| (*note).to_owned()));
+            }
+            if wiring.mcp.is_some() && found.installer.files.iter().all(|file| file.mcp() == McpPlace::No) {
+                notes.push(
+                    "The MCP server is not registered here; docs/mcp.md has the entry to add by hand."
+                        .to_owned(),
+                );
             }
             AgentPlan { agent: found.installer.agent, files, notes }
         })

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use watchkeeper_agents::install::{Instance, McpCommand, Timeouts};
 use watchkeeper_core::AgentKind;
 
-use super::{receipt::Records, target::Snapshot, write::Staged, *};
+use super::{plan::AgentPlan, receipt::Records, target::Snapshot, write::Staged, *};
 
 mod files;
 
@@ -118,6 +118,23 @@ fn the_mcp_server_is_registered_when_asked_for_and_leaves_no_trace() {
     assert!(home.uninstall().failed.is_empty());
     assert_eq!(fs::read_to_string(&servers).unwrap(), list);
     assert_eq!(home.picture(), before);
+}
+
+#[test]
+fn who_has_no_list_for_the_mcp_server_is_named() {
+    let mut home = Home::new();
+    fs::create_dir(home.at(".copilot")).unwrap();
+    let named = |home: &Home| {
+        let plan = plan(&home.context).unwrap();
+        let has_note =
+            |agent: &&AgentPlan| agent.notes.iter().any(|note| note.contains("not registered here"));
+        plan.agents.iter().filter(has_note).map(|agent| agent.agent).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&home), []);
+    home.context.mcp = Some(McpCommand { program: "/w/watchkeeper".to_owned(), arguments: Vec::new() });
+    assert_eq!(named(&home), [AgentKind::Copilot]);
+    home.install();
+    assert_eq!(named(&home), [AgentKind::Copilot], "also when its hooks are there already");
 }
 
 #[test]

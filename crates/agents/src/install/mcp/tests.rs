@@ -102,7 +102,11 @@ fn foreign_and_odd_files_are_left_alone() {
     let foreign = "{\"mcpServers\": {\"watchkeeper\": {\"command\": \"/x/another\"}}}";
     assert_eq!(json(foreign), Refusal::Foreign);
     assert_eq!(JSON.remove(Some(foreign), None).unwrap(), Edit::Keep);
-    assert_eq!(JSON.remove(Some("{ broken"), None).unwrap(), Edit::Keep);
+    for never_ours in ["{ broken", "{\"projects\": {\"/x/watchkeeper\": {}}, broken"] {
+        assert_eq!(JSON.remove(Some(never_ours), None).unwrap(), Edit::Keep);
+    }
+    let broken = "{\"mcpServers\": {\"watchkeeper\": {\"command\": \"/w/watchkeeper\"}}, broken";
+    assert!(matches!(JSON.remove(Some(broken), None).unwrap_err(), Refusal::Broken { .. }));
     let toml = |text: &str| TOML.install(Some(text), &wiring(&["mcp"])).unwrap_err();
     assert_eq!(toml("mcp_servers = { other = { command = \"x\" } }\n"), Refusal::Unfaithful);
     assert_eq!(toml("[mcp_servers.watchkeeper]\ncommand = \"/x/another\"\n"), Refusal::Foreign);
