@@ -4,7 +4,8 @@
 //! A guard rail between agents, not a boundary against one's own processes.
 
 use std::{
-    io::Read as _,
+    fs::File,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -216,8 +217,8 @@ pub(crate) fn hold_owner(namespace: &str) -> String {
 pub(crate) fn control(state: &Path, shown: &str) -> Result<Grant, CapabilityProblem> {
     let path = state.join(CAPABILITY_FILE);
     let none = |why: String| CapabilityProblem::None { path: path.clone(), why };
-    // Looked at before it is opened: opening a pipe would wait for its writer.
-    let found = std::fs::symlink_metadata(&path).map_err(|error| none(error.to_string()))?;
+    let file = open_unfollowed(&path).map_err(|error| none(error.to_string()))?;
+    let found = file.metadata().map_err(|error| none(error.to_string()))?;
     if !found.is_file() {
         return Err(none("it is not a regular file".to_owned()));
     }
@@ -226,13 +227,26 @@ pub(crate) fn control(state: &Path, shown: &str) -> Result<Grant, CapabilityProb
     }
     let limit = u64::try_from(CAPABILITY_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(&path).map_err(|error| none(error.to_string()))?;
     file.take(limit).read_to_end(&mut bytes).map_err(|error| none(error.to_string()))?;
     let capability = Capability::parse(&bytes).map_err(|error| none(error.to_string()))?;
     if !capability.is_shown_by(shown) {
         return Err(CapabilityProblem::Other { path });
     }
     Ok(Grant::Control { write: capability.write })
+}
+
+/// What is opened is what is looked at; a pipe does not wait for its writer, a link leads nowhere.
+#[cfg(unix)]
+fn open_unfollowed(path: &Path) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+    File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_unfollowed(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 /// Whether somebody else could have read or put it. Windows: the state folder's own access list keeps others out.
@@ -336,6 +350,16 @@ mod tests {
         assert!(matches!(control(folder.path(), ""), Err(CapabilityProblem::Other { .. })));
         std::fs::write(&path, "{}").unwrap();
         assert!(matches!(control(folder.path(), ""), Err(CapabilityProblem::None { .. })));
+        #[cfg(unix)]
+        {
+            let elsewhere = folder.path().join("elsewhere.json");
+            std::fs::rename(&path, &elsewhere).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+            assert!(matches!(control(folder.path(), shown), Err(CapabilityProblem::None { .. })), "a link");
+            std::fs::remove_file(&path).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+            assert!(matches!(control(folder.path(), shown), Err(CapabilityProblem::None { .. })), "a pipe");
+        }
     }
 
     #[test]
