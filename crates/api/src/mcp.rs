@@ -11,6 +11,8 @@ pub const CAPABILITY_BYTES_MAX: usize = 4096;
 const SECRET_DIGITS: usize = 32;
 /// Longest name of a provider.
 pub const PROVIDER_BYTES_MAX: usize = 64;
+/// Holds that one provider may have at a time; a further one is refused, so that there is room for a person's.
+pub const PROVIDER_HOLDS_MAX: usize = 32;
 
 /// The settings that a capability with writes may change. A new setting is not among them until it is named here: who
 /// may approve, what leaves the machine, and what is recorded of prompts stay with the person.

@@ -384,6 +384,64 @@ fn a_provider_reaches_nothing_of_another_s() {
     assert_eq!(left, [foreign_hold]);
 }
 
+/// A client that is killed by its terminal takes its server with it; what the server held must not stay.
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_provider_and_its_holds() {
+    let instance = with_daemon();
+    for signal in ["TERM", "INT", "HUP"] {
+        let mut session = Session::start(&instance, &["--provider", "one"]);
+        session.done("hold", json!({"seconds": 600, "reason": "a long build"}));
+        session.done("hold", json!({"seconds": 600, "reason": "another"}));
+        let pid = session.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        assert!(session.child.wait().unwrap().success(), "{signal}");
+        let holds = instance.json(&["hold", "--list"]);
+        assert_eq!(holds["holds"], json!([]), "{signal}");
+    }
+}
+
+#[test]
+fn a_provider_leaves_room_for_the_holds_of_others() {
+    use watchkeeper_api::mcp::PROVIDER_HOLDS_MAX;
+    let instance = with_daemon();
+    let mut session = Session::start(&instance, &["--provider", "one"]);
+    for id in 0..PROVIDER_HOLDS_MAX {
+        session.done("hold", json!({"seconds": 600, "reason": "x", "hold_id": format!("h{id}")}));
+    }
+    session.refused("hold", json!({"seconds": 600, "reason": "x"}), "32 holds already");
+    // One that it has is renewed, and one that it let go makes room.
+    session.done("hold", json!({"seconds": 900, "reason": "x", "hold_id": "h0"}));
+    session.done("release_hold", json!({"hold_id": "h0"}));
+    session.done("hold", json!({"seconds": 600, "reason": "x"}));
+    instance.json(&["hold", "--for", "10m"]);
+    session.end();
+    let left = instance.json(&["hold", "--list"]);
+    assert_eq!(left["holds"].as_array().unwrap().len(), 1, "{left}");
+}
+
+/// More requests at once than may be open: they wait in the pipe, and each is answered.
+#[test]
+fn a_flood_is_answered_to_the_last() {
+    let instance = Instance::new();
+    let mut session = Session::start(&instance, &[]);
+    let mut input = session.input.take().unwrap();
+    let ids = 1000..4000;
+    let asked = ids.clone();
+    let writing = std::thread::spawn(move || {
+        for id in asked {
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+            input.write_all(format!("{line}\n").as_bytes()).unwrap();
+        }
+        input
+    });
+    let mut answered: Vec<u64> = ids.clone().map(|_| session.read()["id"].as_u64().unwrap()).collect();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(ids));
+    session.input = Some(writing.join().unwrap());
+    session.end();
+}
+
 #[test]
 fn without_a_daemon_every_tool_says_so_and_starts_none() {
     let instance = Instance::new();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope, Status, Time,
-    mcp::check_provider,
+    mcp::{PROVIDER_HOLDS_MAX, check_provider},
     method::{
         Acknowledged, CheckLevel, ConfigPath, ConfigValue, ConfigValues, DaemonStatus, Doctor,
         EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, EventsParams, EvidenceRow, Explained, Hold,
@@ -472,6 +472,15 @@ impl Dispatcher {
         if foreign {
             let failure = Failure::new(ErrorCode::Forbidden, format!("the hold '{id}' is another's"));
             _ = reply.send(Err(failure.with_hint("Leave the id out to take a hold of your own."))); // may have left
+            return;
+        }
+        let own = || holds.iter().filter(|hold| hold.owner == owner);
+        if namespace.is_some() && own().count() >= PROVIDER_HOLDS_MAX && own().all(|hold| hold.id != id) {
+            let failure = Failure::new(
+                ErrorCode::Busy,
+                format!("this provider has {PROVIDER_HOLDS_MAX} holds already"),
+            );
+            _ = reply.send(Err(failure.with_hint("Let one of them go first."))); // may have left
             return;
         }
         let taken =

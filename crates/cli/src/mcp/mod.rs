@@ -8,7 +8,9 @@ mod arguments;
 mod control;
 mod parent;
 mod provider;
+mod room;
 mod server;
+mod signals;
 mod tools;
 
 pub(crate) use control::Control;

@@ -3,15 +3,17 @@
 
 use std::{
     path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use serde_json::{Map, Value, json};
 use watchkeeper_api::{
     Client, ClientError, ClientOptions, Method,
+    mcp::PROVIDER_HOLDS_MAX,
     method::{
-        HoldRelease, HoldReleaseParams, HoldTake, HoldTakeParams, SessionClearSoftlock, SessionParams,
-        SessionSoftlock, SessionSoftlockParams, SessionStart, SessionStartParams, SessionStop,
+        HoldList, HoldRelease, HoldReleaseParams, HoldTake, HoldTakeParams, Nothing, SessionClearSoftlock,
+        SessionParams, SessionSoftlock, SessionSoftlockParams, SessionStart, SessionStartParams, SessionStop,
         SessionStopParams,
     },
 };
@@ -24,8 +26,9 @@ use super::{
 };
 use crate::{complaint::Complaint, output::plain};
 
-/// Holds that are let go when the server ends; the length of a further one lets it go.
-const HOLDS_REMEMBERED_MAX: usize = 64;
+/// How long the letting go of the holds may keep a server that ends, and each answer on the way; what is left then goes by
+/// its own length.
+const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 /// Names under which the daemon's log knows the server.
 const NAME: &str = concat!("watchkeeper mcp provider ", env!("CARGO_PKG_VERSION"));
 
@@ -37,7 +40,16 @@ pub(crate) struct Provider {
     name: String,
     /// The process that hosts the model: its sessions end with it.
     parent: Option<u32>,
-    holds: Mutex<Vec<String>>,
+    /// Locked while one is taken, so that none is taken behind the back of a server that ends.
+    holds: Mutex<Holds>,
+}
+
+#[derive(Debug, Default)]
+struct Holds {
+    /// No more than the daemon lets a provider have.
+    ids: Vec<String>,
+    /// The server ends: no more is taken.
+    ended: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,12 +159,25 @@ impl Toolset for Provider {
     }
 
     fn leave(&self) {
-        let holds = std::mem::take(&mut *self.holds.lock().unwrap_or_else(PoisonError::into_inner));
-        for id in holds {
-            // Best effort: a daemon that is gone or slow lets it go when its time is over.
-            let released = self.ask::<HoldRelease>("", &HoldReleaseParams { id: Some(id), all: false });
-            if released.is_err_and(|complaint| complaint.exit == crate::exit::UNREACHABLE) {
-                return;
+        let until = Instant::now() + LEAVE_WITHIN;
+        let mut held = self.holds();
+        held.ended = true;
+        if held.ids.is_empty() {
+            return;
+        }
+        let options = ClientOptions {
+            connect_within: LEAVE_WITHIN,
+            answer_within: LEAVE_WITHIN,
+            provider: Some(self.name.clone()),
+            ..ClientOptions::new(NAME)
+        };
+        // Best effort: where the daemon is gone or slow, each goes when its time is over.
+        let Ok(mut client) = Client::connect(&self.api, &options) else { return };
+        for id in std::mem::take(&mut held.ids) {
+            match client.call::<HoldRelease>(&HoldReleaseParams { id: Some(id), all: false }) {
+                // One that is over already is no obstacle.
+                Ok(_) | Err(ClientError::Remote { .. }) if Instant::now() < until => {}
+                Ok(_) | Err(_) => return,
             }
         }
     }
@@ -160,7 +185,7 @@ impl Toolset for Provider {
 
 impl Provider {
     pub(crate) const fn new(api: PathBuf, name: String, parent: Option<u32>) -> Self {
-        Self { api, name, parent, holds: Mutex::new(Vec::new()) }
+        Self { api, name, parent, holds: Mutex::new(Holds { ids: Vec::new(), ended: false }) }
     }
 
     fn answer(&self, tool: Tool, arguments: &Arguments) -> Result<Answer, Complaint> {
@@ -189,8 +214,7 @@ impl Provider {
                 let what = format!("cannot let go of the hold '{}'", shown(&id));
                 let params = HoldReleaseParams { id: Some(id), all: false };
                 let released = self.ask::<HoldRelease>(&what, &params)?;
-                let mut held = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
-                held.retain(|id| !released.ids.contains(id));
+                self.holds().ids.retain(|id| !released.ids.contains(id));
                 Answer::of(&released, format!("released {}", plain(&released.ids.join(", "))))
             }
         }
@@ -225,10 +249,19 @@ impl Provider {
             reason: arguments.needed_text("reason")?,
             length_s: Some(arguments.needed_count("seconds")?),
         };
-        let hold = self.ask::<HoldTake>("cannot take a hold", &params)?;
-        let mut held = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
-        if !held.contains(&hold.id) && held.len() < HOLDS_REMEMBERED_MAX {
-            held.push(hold.id.clone());
+        let what = "cannot take a hold";
+        let mut held = self.holds();
+        if held.ended {
+            return Err(Complaint::new(what).because("this server is ending").todo("Start it again."));
+        }
+        let hold = self.ask::<HoldTake>(what, &params)?;
+        if !held.ids.contains(&hold.id) {
+            if held.ids.len() >= PROVIDER_HOLDS_MAX {
+                // The daemon had room for it, so some of these are over.
+                let alive = self.ask::<HoldList>(what, &Nothing {})?.holds;
+                held.ids.retain(|id| alive.iter().any(|hold| hold.id == *id));
+            }
+            held.ids.push(hold.id.clone());
         }
         drop(held);
         let text = format!("held until {}; its hold_id is {}", hold.expires_at, plain(&hold.id));
@@ -237,6 +270,10 @@ impl Provider {
             fields.insert("hold_id".to_owned(), hold.id.into());
         }
         Ok(answer)
+    }
+
+    fn holds(&self) -> MutexGuard<'_, Holds> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The id that a call names, and the whole key.

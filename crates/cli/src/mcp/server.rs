@@ -17,6 +17,8 @@ use tokio::sync::Semaphore;
 use super::{
     arguments::shown,
     parent::Parent,
+    room::WithRoom,
+    signals::told_to_end,
     tools::{Answer, Description, Effect, Toolset},
 };
 use crate::complaint::Complaint;
@@ -35,7 +37,7 @@ struct Server {
     admitted: Arc<Semaphore>,
 }
 
-/// Serves one client until it closes standard input or its process is gone. Blocks.
+/// Serves one client until it closes standard input, its process is gone or a signal ends the server. Blocks.
 pub(crate) fn serve(tools: Arc<dyn Toolset>, parent: Parent) -> Result<(), Complaint> {
     let what = "cannot serve MCP on standard input and output";
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -52,6 +54,7 @@ pub(crate) fn serve(tools: Arc<dyn Toolset>, parent: Parent) -> Result<(), Compl
         tokio::select! {
             ended = session(server) => ended,
             () = parent.gone() => Ok(()),
+            () = told_to_end() => Ok(()),
         }
     });
     // A read of standard input that never ends must not keep a server whose parent has gone.
@@ -67,7 +70,7 @@ pub(crate) fn serve(tools: Arc<dyn Toolset>, parent: Parent) -> Result<(), Compl
 async fn session(server: Server) -> Result<(), Box<dyn std::error::Error>> {
     let (input, output) = stdio_pipes();
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LINE_BYTES_MAX);
-    match serve_server(server, transport).await {
+    match serve_server(server, WithRoom::new(transport)).await {
         Ok(running) => {
             running.waiting().await?;
             Ok(())
