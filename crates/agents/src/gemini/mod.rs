@@ -31,7 +31,7 @@ impl Adapter for Gemini {
         false
     }
 
-    fn ancestry(&self) -> &'static AncestryRules {
+    fn ancestry(&self) -> &'static AncestryRules<'static> {
         &ancestry::RULES
     }
 

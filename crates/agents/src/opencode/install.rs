@@ -17,7 +17,7 @@ static PLUGIN: OwnFile = OwnFile {
 static FILES: &[&dyn ConfigFile] = &[&PLUGIN];
 
 fn plugin(wiring: &Wiring) -> String {
-    let words = serde_json::Value::from(wiring.words(AgentKind::OpenCode)).to_string();
+    let words = serde_json::Value::from(wiring.words(&AgentKind::OpenCode)).to_string();
     include_str!("plugin.js").replacen(COMMAND, &words, 1)
 }
 
