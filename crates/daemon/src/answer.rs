@@ -1,9 +1,10 @@
 //! Answers of the local interface. What changes something is answered when its row is durable.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
+use watchkeeper_agents::nearest::nearest;
 use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope, Status, Time,
     method::{
@@ -16,7 +17,7 @@ use watchkeeper_api::{
     select::select,
 };
 use watchkeeper_core::{
-    DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody, Verdict,
+    AgentKind, DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody, Verdict, Wall,
     settings::KeepAwake,
     signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
     view::{SessionView, ShownState},
@@ -24,6 +25,7 @@ use watchkeeper_core::{
 use watchkeeper_os::clock;
 
 use crate::{
+    agent_checks::{self, Heard},
     config,
     dispatcher::{Ack, Dispatcher},
     event::{Answer, ApiCall},
@@ -124,7 +126,7 @@ impl Dispatcher {
 
     fn initialized(&self, pid: Option<u32>) -> Answered {
         // Whoever can name the folder of a private instance owns it. A caller that nobody can place gets the least.
-        let is_outside = pid.is_some_and(|pid| resolve::any_agent_above(pid).is_none());
+        let is_outside = pid.is_some_and(|pid| resolve::any_agent_above(self.declared.adapters(), pid).is_none());
         let scope = if self.private || is_outside { Scope::Machine } else { Scope::Session };
         let initialized = Initialized {
             protocol: PROTOCOL,
@@ -143,7 +145,7 @@ impl Dispatcher {
 
     /// The session of the agent that a caller runs in.
     fn own_session(&self, pid: Option<u32>) -> OwnSession {
-        let (_, process): (_, ProcessRef) = pid.and_then(resolve::any_agent_above)?;
+        let (_, process): (_, ProcessRef) = pid.and_then(|pid| resolve::any_agent_above(self.declared.adapters(), pid))?;
         let sessions: Vec<SessionKey> =
             self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).collect();
         let live =
@@ -439,6 +441,12 @@ impl Dispatcher {
     }
 
     fn start_session(&mut self, params: SessionStartParams, caller: Option<u32>, reply: Reply) {
+        if let AgentKind::Declared(_) = params.agent
+            && self.declared.adapters().get(params.agent).is_none()
+        {
+            _ = reply.send(Err(self.not_declared(params.agent))); // the caller may have left
+            return;
+        }
         if params.agent.needs_namespace() != params.namespace.is_some() {
             let needs =
                 if params.agent.needs_namespace() { "needs a namespace" } else { "takes no namespace" };
@@ -463,7 +471,10 @@ impl Dispatcher {
                     return;
                 }
             },
-            None => resolve::agent_above(params.agent, caller).process(),
+            None => {
+                let adapter = self.declared.adapters().get(params.agent);
+                resolve::agent_above(adapter.as_deref(), caller).process()
+            }
         };
         let key = SessionKey {
             agent: params.agent,
@@ -545,6 +556,17 @@ impl Dispatcher {
         self.acknowledge(Ack::Api { reply, answer: Box::new(answer) });
     }
 
+    /// A name that no adapter has, built in or declared.
+    fn not_declared(&self, agent: AgentKind) -> Failure {
+        let kinds: Vec<AgentKind> = self.declared.adapters().kinds().collect();
+        let names: Vec<&str> = kinds.iter().map(AgentKind::name).collect();
+        let meant = nearest(agent.name(), names.iter().copied());
+        let meant = meant.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+        let message = format!("unknown agent '{agent}'; known are {}{meant}", names.join(", "));
+        Failure::new(ErrorCode::InvalidParams, message)
+            .with_hint("A file in the folder `agents` of the configuration can declare another.")
+    }
+
     /// The checks that only the daemon can make.
     fn checks(&self) -> Vec<watchkeeper_api::method::Check> {
         let mut checks = vec![keep_awake::check(&self.core.machine())];
@@ -590,23 +612,15 @@ impl Dispatcher {
                 Some("please report them"),
             );
         }
-        for (agent, now) in &self.heard {
-            let unknown: Vec<String> = self
-                .unknown
-                .all()
-                .iter()
-                .filter_map(|(name, count)| {
-                    Some(format!("{} ({count})", name.strip_prefix(&format!("{agent}."))?))
-                })
-                .take(5)
-                .collect();
-            let detail = if unknown.is_empty() {
-                format!("last heard {}", Time(now.wall))
-            } else {
-                format!("last heard {}; unknown events: {}", Time(now.wall), unknown.join(", "))
-            };
-            check(&format!("heard-{agent}"), CheckLevel::Ok, detail, None);
+        checks.extend(self.declared.checks());
+        let mut activity: BTreeMap<AgentKind, Wall> = BTreeMap::new();
+        for session in self.core.sessions() {
+            let last = activity.entry(session.key.agent).or_insert(session.last_activity);
+            *last = (*last).max(session.last_activity);
         }
+        let hooks = self.heard.iter().map(|(agent, now)| (*agent, now.wall)).collect();
+        let (unknown, malformed) = (&self.unknown, &self.malformed);
+        checks.extend(agent_checks::checks(&Heard { hooks, activity, unknown, malformed }));
         checks
     }
 }

@@ -27,6 +27,7 @@ use watchkeeper_store::{Seq, Snapshot, Store};
 use crate::{
     RunError,
     config_watch::Configuration,
+    declared_files::{self, DeclaredFiles},
     dispatcher::{Dispatcher, Parts},
     door::Listener,
     event::{EVENT_QUEUE, Event},
@@ -89,6 +90,7 @@ pub(crate) async fn run(
 
     let configuration = Configuration::load(&place.config);
     let snapshot = opened.recovery.snapshot;
+    let declared = DeclaredFiles::load(&place.config);
     let core = fold(snapshot.as_ref(), &reader, configuration.settings().clone()).ok_or(RunError::Journal)?;
 
     let (events, queue) = mpsc::channel(EVENT_QUEUE);
@@ -103,7 +105,8 @@ pub(crate) async fn run(
     let touched = Arc::new(Touched::default());
     let touching = Arc::clone(&touched);
     let mut follower = Follower::new(move |paths| touching.add(paths), cursors);
-    for folder in [&place.run, &place.config, &place.spool()] {
+    follower.use_adapters(declared.adapters().clone());
+    for folder in [&place.run, &place.config, &place.config.join(declared_files::FOLDER), &place.spool()] {
         follower.keep_watching(folder);
     }
     let exits = Arc::new(ExitWatch::new()?);
@@ -121,6 +124,7 @@ pub(crate) async fn run(
         exits: Arc::clone(&exits),
         wish,
         configuration,
+        declared,
         events: events.clone(),
         succeeds: origin.successor_program.is_some(),
     });

@@ -28,6 +28,7 @@ use crate::{
     api_connection,
     config_watch::Configuration,
     counters::Counters,
+    declared_files::DeclaredFiles,
     door::{Caller, DoorError, Listener, Stream},
     event::{Answer, Event, HookReply, Pulse},
     exceptions,
@@ -115,6 +116,7 @@ pub(crate) struct Parts {
     pub(crate) exits: Arc<ExitWatch>,
     pub(crate) wish: watch::Sender<Wish>,
     pub(crate) configuration: Configuration,
+    pub(crate) declared: DeclaredFiles,
     pub(crate) events: mpsc::Sender<Event>,
     /// The process can become another one that takes over.
     pub(crate) succeeds: bool,
@@ -130,6 +132,7 @@ pub(crate) struct Dispatcher {
     pub(crate) exits: Arc<ExitWatch>,
     wish: watch::Sender<Wish>,
     pub(crate) configuration: Configuration,
+    pub(crate) declared: DeclaredFiles,
     events: mpsc::Sender<Event>,
     pub(crate) wall: crate::wall_clock::WallClock,
     pub(crate) counters: Counters,
@@ -171,6 +174,7 @@ impl Dispatcher {
             exits: parts.exits,
             wish: parts.wish,
             configuration: parts.configuration,
+            declared: parts.declared,
             events: parts.events,
             wall: crate::wall_clock::WallClock::default(),
             counters: Counters::default(),
@@ -544,6 +548,9 @@ impl Dispatcher {
     pub(crate) fn reload_configuration(&mut self) {
         if let Some(settings) = self.configuration.reload() {
             self.change_settings(settings);
+        }
+        if self.declared.reload() {
+            self.follower.use_adapters(self.declared.adapters().clone());
         }
         self.revision += 1;
     }

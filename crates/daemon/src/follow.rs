@@ -11,8 +11,8 @@ use std::{
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use serde::{Deserialize, Serialize};
-use watchkeeper_agents::{Adapter, LineScanner, Parsed, StateFile, TranscriptReader};
-use watchkeeper_core::SessionKey;
+use watchkeeper_agents::{Adapter, AdapterRef, Adapters, LineScanner, Parsed, StateFile, TranscriptReader};
+use watchkeeper_core::{AgentKind, SessionKey};
 use watchkeeper_store::{Cursor, FileIdentity};
 
 use crate::intake::SESSION_ID_BYTES;
@@ -81,10 +81,11 @@ pub(crate) struct Follower {
     /// Folders that are watched for as long as the daemon runs.
     kept_folders: BTreeSet<PathBuf>,
     followed: BTreeMap<SessionKey, Followed>,
-    state_folders: BTreeMap<PathBuf, &'static dyn Adapter>,
+    state_folders: BTreeMap<PathBuf, AdapterRef>,
     /// The session that each state file named when it was read: its removal has no content that could.
     state_sessions: BTreeMap<PathBuf, String>,
     cursors: BTreeMap<(SessionKey, PathBuf), Cursor>,
+    adapters: Adapters,
 }
 
 impl std::fmt::Debug for Follower {
@@ -121,6 +122,21 @@ impl Follower {
             state_folders: BTreeMap::new(),
             state_sessions: BTreeMap::new(),
             cursors,
+            adapters: Adapters::default(),
+        }
+    }
+
+    /// Other adapters are in force. What declared agents wrote is read on by what their files say now.
+    pub(crate) fn use_adapters(&mut self, adapters: Adapters) {
+        self.adapters = adapters;
+        for followed in self.followed.values_mut() {
+            if !matches!(followed.key.agent, AgentKind::Declared(_)) {
+                continue;
+            }
+            let adapter = self.adapters.get(followed.key.agent);
+            if let Some(reader) = adapter.and_then(|adapter| adapter.transcript(&followed.key.id, None)) {
+                followed.reader = reader;
+            }
         }
     }
 
@@ -163,12 +179,12 @@ impl Follower {
 
     /// Follows the transcript of a session, from where it was left, and its agent's state files. Returns whether it is followed.
     pub(crate) fn follow(&mut self, key: &SessionKey, path: &Path) -> bool {
-        let Some(adapter) = watchkeeper_agents::adapter(key.agent) else { return false };
+        let Some(adapter) = self.adapters.get(key.agent) else { return false };
         if let Some(text) = path.to_str() {
             for folder in adapter.state_dirs(text) {
                 let folder = PathBuf::from(folder);
                 self.keep_watching(&folder);
-                self.state_folders.entry(folder).or_insert(adapter);
+                self.state_folders.entry(folder).or_insert_with(|| adapter.clone());
             }
         }
         if self.followed.get(key).is_some_and(|f| f.path == path) {
@@ -240,15 +256,15 @@ impl Follower {
 
     /// What the state files among these paths say; all state files for an empty set or when a folder itself was touched.
     pub(crate) fn state_files_at(&mut self, touched: &BTreeSet<PathBuf>) -> Vec<Stated> {
-        let folders: Vec<(PathBuf, &'static dyn Adapter)> =
-            self.state_folders.iter().map(|(folder, adapter)| (folder.clone(), *adapter)).collect();
+        let folders: Vec<(PathBuf, AdapterRef)> =
+            self.state_folders.iter().map(|(folder, adapter)| (folder.clone(), adapter.clone())).collect();
         let mut stated = Vec::new();
         for (folder, adapter) in folders {
             if touched.is_empty() || touched.iter().any(|t| folder.starts_with(t)) {
-                stated.append(&mut self.state_files_in(&folder, adapter));
+                stated.append(&mut self.state_files_in(&folder, &*adapter));
             } else {
                 let files = touched.iter().filter(|t| t.parent() == Some(&folder)).cloned();
-                stated.extend(files.filter_map(|path| self.state(adapter, path)));
+                stated.extend(files.filter_map(|path| self.state(&*adapter, path)));
             }
         }
         stated
@@ -256,10 +272,10 @@ impl Follower {
 
     /// What all state files beside a session's transcript say.
     pub(crate) fn state_files_of(&mut self, key: &SessionKey) -> Vec<Stated> {
-        let Some(adapter) = watchkeeper_agents::adapter(key.agent) else { return Vec::new() };
+        let Some(adapter) = self.adapters.get(key.agent) else { return Vec::new() };
         let Some(path) = self.followed.get(key).and_then(|f| f.path.to_str()) else { return Vec::new() };
         let folders = adapter.state_dirs(path);
-        folders.iter().flat_map(|folder| self.state_files_in(Path::new(folder), adapter)).collect()
+        folders.iter().flat_map(|folder| self.state_files_in(Path::new(folder), &*adapter)).collect()
     }
 
     fn state_files_in(&mut self, folder: &Path, adapter: &dyn Adapter) -> Vec<Stated> {
@@ -404,7 +420,7 @@ fn rewritten(before: u64, file: &mut File) -> u64 {
 }
 
 /// Opens a regular file of our own user; a FIFO, a folder or somebody else's file is refused without blocking.
-fn open_regular(path: &Path) -> io::Result<(File, FileIdentity, u64)> {
+pub(crate) fn open_regular(path: &Path) -> io::Result<(File, FileIdentity, u64)> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true);
     #[cfg(unix)]

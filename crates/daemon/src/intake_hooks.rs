@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use watchkeeper_agents::{Observation, Parsed};
+use watchkeeper_agents::{Adapter, Observation, Parsed};
 use watchkeeper_core::{
     AgentKind, BootId, DeliveryId, InputBody, Now, SessionKey, SignalBody,
     input::HeldHook,
@@ -118,11 +118,15 @@ impl Dispatcher {
         };
         self.count_flags(view.head.flags);
         let name = String::from_utf8_lossy(view.agent);
-        let Ok(agent) = name.parse::<AgentKind>() else {
+        let Ok(agent) = AgentKind::named(&name) else {
             self.counters.add("hook.unknown_agent");
             return None;
         };
-        let Some(adapter) = watchkeeper_agents::adapter(agent) else {
+        let Some(adapter) = self.declared.adapters().get(agent) else {
+            if matches!(agent, AgentKind::Declared(_)) {
+                self.counters.add("hook.unknown_agent");
+                return None;
+            }
             self.counters.add(&format!("hook.no_adapter.{agent}"));
             return None;
         };
@@ -139,7 +143,7 @@ impl Dispatcher {
         if matches!(way, Way::Socket { .. }) {
             work_process::complete(&mut parsed);
         }
-        let resolution = self.process_behind(agent, way, &view.head, &parsed.observations);
+        let resolution = self.process_behind(&*adapter, way, &view.head, &parsed.observations);
         for observation in &mut parsed.observations {
             let facts = &mut observation.facts;
             facts.can_ask = facts.can_ask.or(resolution.as_ref().and_then(resolve::Resolution::can_ask));
@@ -214,7 +218,7 @@ impl Dispatcher {
     /// have got another.
     fn process_behind(
         &mut self,
-        agent: AgentKind,
+        adapter: &dyn Adapter,
         way: Way<'_>,
         head: &Head,
         observations: &[Observation],
@@ -222,6 +226,7 @@ impl Dispatcher {
         if matches!(way, Way::Socket { caller: None, .. }) || !self.core.settings().watch_parent_process {
             return None;
         }
+        let agent = adapter.kind();
         let begins_or_ends = observations.iter().any(|o| {
             matches!(
                 o.body,
@@ -243,8 +248,8 @@ impl Dispatcher {
             return None;
         }
         let resolution = match way {
-            Way::Socket { caller, .. } => resolve::agent_above(agent, caller),
-            Way::Spool { ancestry } => resolve::agent_recorded(agent, BootId(head.boot_id), ancestry),
+            Way::Socket { caller, .. } => resolve::agent_above(Some(adapter), caller),
+            Way::Spool { ancestry } => resolve::agent_recorded(Some(adapter), BootId(head.boot_id), ancestry),
         };
         match &resolution {
             resolve::Resolution::NotFound { why } => {
