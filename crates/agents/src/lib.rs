@@ -9,6 +9,7 @@ pub mod ancestry;
 pub mod install;
 pub mod json;
 pub mod line_scanner;
+pub mod maturity;
 pub mod nearest;
 
 pub mod claude;

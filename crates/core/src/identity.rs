@@ -238,14 +238,21 @@ mod tests {
     fn check(word: &str, expected: Option<(&str, bool)>) {
         let got = AgentKind::named(word).ok();
         assert_eq!(got.as_ref().map(|k| (k.name(), AgentKind::ALL.contains(k))), expected, "{word}");
-        assert_eq!(word.parse::<AgentKind>().is_ok(), expected.is_some_and(|(_, built_in)| built_in), "{word}");
+        assert_eq!(
+            word.parse::<AgentKind>().is_ok(),
+            expected.is_some_and(|(_, built_in)| built_in),
+            "{word}"
+        );
         if let Some(kind) = got {
             let json = serde_json::to_string(&kind).unwrap();
             assert_eq!(json, format!("\"{kind}\""));
             assert_eq!(serde_json::from_str::<AgentKind>(&json).unwrap(), kind);
             let keyed: std::collections::BTreeMap<AgentKind, u8> = [(kind, 1)].into();
             let json = serde_json::to_string(&keyed).unwrap();
-            assert_eq!(serde_json::from_str::<std::collections::BTreeMap<AgentKind, u8>>(&json).unwrap(), keyed);
+            assert_eq!(
+                serde_json::from_str::<std::collections::BTreeMap<AgentKind, u8>>(&json).unwrap(),
+                keyed
+            );
         }
     }
 

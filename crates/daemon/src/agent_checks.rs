@@ -97,7 +97,10 @@ mod tests {
                     .to_owned()
             )
         );
-        assert_eq!(lines[1].2, "no hook since the daemon started; last signal of any kind 1970-01-01T00:00:00Z");
+        assert_eq!(
+            lines[1].2,
+            "no hook since the daemon started; last signal of any kind 1970-01-01T00:00:00Z"
+        );
     }
 
     #[test]

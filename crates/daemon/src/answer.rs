@@ -126,7 +126,8 @@ impl Dispatcher {
 
     fn initialized(&self, pid: Option<u32>) -> Answered {
         // Whoever can name the folder of a private instance owns it. A caller that nobody can place gets the least.
-        let is_outside = pid.is_some_and(|pid| resolve::any_agent_above(self.declared.adapters(), pid).is_none());
+        let is_outside =
+            pid.is_some_and(|pid| resolve::any_agent_above(self.declared.adapters(), pid).is_none());
         let scope = if self.private || is_outside { Scope::Machine } else { Scope::Session };
         let initialized = Initialized {
             protocol: PROTOCOL,
@@ -145,7 +146,8 @@ impl Dispatcher {
 
     /// The session of the agent that a caller runs in.
     fn own_session(&self, pid: Option<u32>) -> OwnSession {
-        let (_, process): (_, ProcessRef) = pid.and_then(|pid| resolve::any_agent_above(self.declared.adapters(), pid))?;
+        let (_, process): (_, ProcessRef) =
+            pid.and_then(|pid| resolve::any_agent_above(self.declared.adapters(), pid))?;
         let sessions: Vec<SessionKey> =
             self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).collect();
         let live =
@@ -337,6 +339,7 @@ impl Dispatcher {
             counters,
             unknown_events: self.unknown.all().clone(),
             malformed: self.malformed.all().clone(),
+            heard: self.heard.iter().map(|(agent, now)| (agent.to_string(), Time(now.wall))).collect(),
             config_error: self.configuration.error().map(str::to_owned),
         }
     }

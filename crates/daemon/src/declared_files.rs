@@ -141,7 +141,8 @@ impl DeclaredFiles {
         });
         let folder = self.folder.display().to_string();
         let left_out = (self.left_out > 0).then(|| {
-            let detail = format!("{folder}: {} files beyond the first {FILES_MAX} are not read", self.left_out);
+            let detail =
+                format!("{folder}: {} files beyond the first {FILES_MAX} are not read", self.left_out);
             check("adapters".to_owned(), CheckLevel::Warn, detail, Some("keep those that you use"))
         });
         let unlisted = self.unlisted.as_ref().map(|why| {
@@ -223,7 +224,8 @@ mod tests {
         check(&files, &["one"], &[("adapter-one", CheckLevel::Ok, "declares one: 2 events")]);
         assert!(!files.reload(), "nothing changed");
 
-        fs::write(folder.join("one.toml"), text("one", "go").replace("turn_started", "turn_strated")).unwrap();
+        fs::write(folder.join("one.toml"), text("one", "go").replace("turn_started", "turn_strated"))
+            .unwrap();
         assert!(!files.reload(), "the last good one stays");
         let expected = "did you mean 'turn_started'? (as it was before, it stays in force)";
         check(&files, &["one"], &[("adapter-one", CheckLevel::Fail, expected)]);

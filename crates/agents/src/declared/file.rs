@@ -54,8 +54,22 @@ const HOOKS: &[(&str, Field)] = &[
     ("label", Field::Label),
 ];
 const HOOKS_KEYS: &[&str] = &[
-    "event", "session", "turn", "subagent", "cwd", "transcript", "version", "title", "time", "prompt",
-    "message", "tool", "call", "work", "label", "signals",
+    "event",
+    "session",
+    "turn",
+    "subagent",
+    "cwd",
+    "transcript",
+    "version",
+    "title",
+    "time",
+    "prompt",
+    "message",
+    "tool",
+    "call",
+    "work",
+    "label",
+    "signals",
 ];
 const TRANSCRIPT: &[(&str, Field)] = &[
     ("turn", Field::Turn),
@@ -126,20 +140,37 @@ impl Checker<'_> {
             Some(table) => self.process(Place { table, name: "process" }),
             None => Process::default(),
         };
-        let hooks = match self.table(top, "hooks", "where its hooks' fields are, and what their events mean") {
+        let hooks = match self.table(top, "hooks", "where its hooks' fields are, and what their events mean")
+        {
             Some(table) => self.section(Place { table, name: "hooks" }, HOOKS, HOOKS_KEYS, true),
             None => Section::default(),
         };
         let transcript = match table.get("transcript") {
             None => None,
-            Some(_) => self
-                .table(top, "transcript", "")
-                .map(|table| self.section(Place { table, name: "transcript" }, TRANSCRIPT, TRANSCRIPT_KEYS, false)),
+            Some(_) => self.table(top, "transcript", "").map(|table| {
+                self.section(Place { table, name: "transcript" }, TRANSCRIPT, TRANSCRIPT_KEYS, false)
+            }),
         };
+        if transcript.is_some() && !hooks.fields.iter().any(|(field, _)| *field == Field::Transcript) {
+            let hooks = table.get("hooks").and_then(Item::as_table_like).unwrap_or(table);
+            self.missing(
+                Place { table: hooks, name: "hooks" },
+                "transcript",
+                "the field that names the transcript's file",
+            );
+        }
         let words = || {
-            hooks.rules.iter().chain(transcript.iter().flat_map(|section| &section.rules)).map(|rule| rule.word)
+            hooks
+                .rules
+                .iter()
+                .chain(transcript.iter().flat_map(|section| &section.rules))
+                .map(|rule| rule.word)
         };
-        if words().any(|word| word == Word::TurnStarted) && !words().any(Word::ends_a_turn) {
+        // A rule that cannot be read may be the one that is missed.
+        if self.problems.is_empty()
+            && words().any(|word| word == Word::TurnStarted)
+            && !words().any(Word::ends_a_turn)
+        {
             let what = "something starts a turn, so something must end it \
                         (turn_ended, turn_aborted, turn_failed, idle or session_ended)";
             self.missing(top, "hooks.signals", what);
@@ -179,7 +210,8 @@ impl Checker<'_> {
         };
         for name in &process.names {
             if INTERPRETERS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-                let expected = "the name of the agent's own program; a script stands under 'scripts'".to_owned();
+                let expected =
+                    "the name of the agent's own program; a script stands under 'scripts'".to_owned();
                 self.bad(place, "names", &format!("'{name}'"), expected, None);
             }
         }
@@ -198,10 +230,16 @@ impl Checker<'_> {
             self.only(script, SCRIPT);
             for key in SCRIPT {
                 if table.get(key).is_none() {
-                    self.missing(script, key, "both the interpreter and the end of the script's path are needed");
+                    self.missing(
+                        script,
+                        key,
+                        "both the interpreter and the end of the script's path are needed",
+                    );
                 }
             }
-            if let (Some(interpreter), Some(path)) = (self.text(script, "interpreter"), self.text(script, "path")) {
+            if let (Some(interpreter), Some(path)) =
+                (self.text(script, "interpreter"), self.text(script, "path"))
+            {
                 scripts.push((interpreter, path));
             }
         }
@@ -255,7 +293,11 @@ impl Checker<'_> {
         let event = is_hook.then(|| self.needed(place, "event", "the event's name as the agent gives it"));
         let when = self.when(place);
         if !is_hook && !when.iter().any(|(_, wanted)| wanted.is_string()) {
-            self.missing(place, "when", "a text by which the record is told from others, as { type = \"user\" }");
+            self.missing(
+                place,
+                "when",
+                "a text by which the record is told from others, as { type = \"user\" }",
+            );
         }
         let word = self.needed(place, "signal", "what it means")?;
         let word = self.choice(place, "signal", &word, &WORDS)?;
@@ -292,7 +334,8 @@ impl Checker<'_> {
                 Some(_) | None => None,
             };
             let Some(wanted) = wanted else {
-                let expected = format!("text of at most {TEXT_BYTES_MAX} bytes, a whole number, true or false");
+                let expected =
+                    format!("text of at most {TEXT_BYTES_MAX} bytes, a whole number, true or false");
                 self.bad(at, key, &given(item), expected, None);
                 continue;
             };
@@ -417,13 +460,23 @@ impl Checker<'_> {
     }
 
     fn missing(&mut self, place: Place<'_>, key: &str, what: &'static str) {
-        let known = self.problems.iter().any(|p| p.key == place.key(key) && matches!(p.kind, ProblemKind::Missing { .. }));
+        let known = self
+            .problems
+            .iter()
+            .any(|p| p.key == place.key(key) && matches!(p.kind, ProblemKind::Missing { .. }));
         if !known || place.name.ends_with("signals") {
             self.push(place, key, ProblemKind::Missing { what });
         }
     }
 
-    fn bad(&mut self, place: Place<'_>, key: &str, given: &str, expected: String, nearest: Option<&'static str>) {
+    fn bad(
+        &mut self,
+        place: Place<'_>,
+        key: &str,
+        given: &str,
+        expected: String,
+        nearest: Option<&'static str>,
+    ) {
         let given = clipped(given, GIVEN_BYTES_MAX).chars().filter(|c| !c.is_control()).collect();
         self.push(place, key, ProblemKind::BadValue { given, expected, nearest });
     }
@@ -444,7 +497,8 @@ impl Checker<'_> {
     fn line(&self, table: &dyn TableLike, key: &str) -> Option<usize> {
         let span = |key: &Key| key.span();
         let own = table.get_key_value(key).and_then(|(key, item)| span(key).or_else(|| item.span()));
-        let any = || table.iter().filter_map(|(key, _)| span(table.get_key_value(key)?.0)).min_by_key(|s| s.start);
+        let any =
+            || table.iter().filter_map(|(key, _)| span(table.get_key_value(key)?.0)).min_by_key(|s| s.start);
         own.or_else(any).map(|span| line_of(self.text, span.start))
     }
 }

@@ -239,9 +239,7 @@ impl Section {
                 SignalBody::Failed { message: self.text(value, Field::Message).map(label), fatal: false }
             }
             Word::Idle => SignalBody::IdleNoticed,
-            Word::SessionEnded => {
-                SignalBody::SessionEnded { reason: EndReason::Reported, successor: None }
-            }
+            Word::SessionEnded => SignalBody::SessionEnded { reason: EndReason::Reported, successor: None },
             Word::Nothing => SignalBody::Displayed { what: label(event) },
         };
         context.push(out, body);

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod declared;
 mod rig;
 mod spool_process;
 
