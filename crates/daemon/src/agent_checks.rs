@@ -92,14 +92,14 @@ mod tests {
             (
                 "heard-claude".to_owned(),
                 CheckLevel::Ok,
-                "last heard by a hook 1970-01-01T00:00:00Z; last signal of any kind 1970-01-01T00:00:01Z; not known to \
+                "last heard by a hook 1970-01-01T00:00:00.000Z; last signal of any kind 1970-01-01T00:00:01.000Z; not known to \
                  the adapter: Event7 (7), Event6 (6), Event5 (5), Event4 (4), Event3 (3) and 2 more"
                     .to_owned()
             )
         );
         assert_eq!(
             lines[1].2,
-            "no hook since the daemon started; last signal of any kind 1970-01-01T00:00:00Z"
+            "no hook since the daemon started; last signal of any kind 1970-01-01T00:00:00.000Z"
         );
     }
 

@@ -89,6 +89,6 @@ fn only_declared_names_begin_sessions() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("cursor.toml"), example()).unwrap();
     until("it is declared", || start("cursor").ok());
-    assert!(daemon.status().sessions.iter().any(|session| session.key.to_string() == "cursor:x"));
+    assert!(daemon.status().sessions.iter().any(|session| session.key == "cursor:x"));
     daemon.stop();
 }
