@@ -27,7 +27,7 @@ use watchkeeper_store::{Seq, Snapshot, Store};
 use crate::{
     RunError,
     config_watch::Configuration,
-    declared_files::{self, DeclaredFiles},
+    declared_files::DeclaredFiles,
     dispatcher::{Dispatcher, Parts},
     door::Listener,
     event::{EVENT_QUEUE, Event},
@@ -106,9 +106,10 @@ pub(crate) async fn run(
     let touching = Arc::clone(&touched);
     let mut follower = Follower::new(move |paths| touching.add(paths), cursors);
     follower.use_adapters(declared.adapters().clone());
-    for folder in [&place.run, &place.config, &place.config.join(declared_files::FOLDER), &place.spool()] {
+    for folder in [&place.run, &place.config, &place.spool()] {
         follower.keep_watching(folder);
     }
+    follower.keep_watching(declared.folder());
     let exits = Arc::new(ExitWatch::new()?);
     let (wish, wishes) = watch::channel(Wish::default());
     let mut tasks = JoinSet::new();

@@ -17,7 +17,7 @@ use watchkeeper_api::method::{Check, CheckLevel};
 use crate::follow::open_regular;
 
 /// The folder's name in the configuration directory.
-pub(crate) const FOLDER: &str = "agents";
+const FOLDER: &str = "agents";
 /// Files taken, in the order of their names; the rest is said and not read.
 const FILES_MAX: usize = 32;
 /// Entries of the folder looked at; a fuller one is no folder of adapters.
@@ -100,6 +100,11 @@ impl DeclaredFiles {
         let new = in_force(&self.files);
         self.adapters = Adapters::with(new.clone());
         new != old
+    }
+
+    #[must_use]
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     #[must_use]

@@ -549,6 +549,8 @@ impl Dispatcher {
         if let Some(settings) = self.configuration.reload() {
             self.change_settings(settings);
         }
+        // Watched before it is read, so that nothing is missed: the folder may have come into being only now.
+        self.follower.keep_watching(self.declared.folder());
         if self.declared.reload() {
             self.follower.use_adapters(self.declared.adapters().clone());
         }
