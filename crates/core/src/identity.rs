@@ -1,6 +1,9 @@
 //! Who is meant: agents, sessions, incarnations, processes, turns, deliveries.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error as _, Visitor},
+};
 use std::{fmt, str::FromStr};
 
 use crate::time::BootId;
@@ -123,8 +126,21 @@ impl Serialize for AgentKind {
 /// Reads declared agents whether or not their files are there: a journal outlives them.
 impl<'de> Deserialize<'de> for AgentKind {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let name = <std::borrow::Cow<'de, str>>::deserialize(d)?;
-        Self::named(&name).map_err(D::Error::custom)
+        struct NameVisitor;
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = AgentKind;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an agent's name")
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, d: D) -> Result<AgentKind, D::Error> {
+                let name = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+                AgentKind::named(&name).map_err(D::Error::custom)
+            }
+        }
+        // By its name a schema tells an agent from other texts.
+        d.deserialize_newtype_struct("AgentKind", NameVisitor)
     }
 }
 
