@@ -160,7 +160,7 @@ impl Dispatcher {
             let facts = &mut observation.facts;
             facts.can_ask = facts.can_ask.or(resolution.as_ref().and_then(resolve::Resolution::can_ask));
         }
-        self.find_transcripts(adapter, process, &mut parsed.observations);
+        self.find_transcripts(&*adapter, process, &mut parsed.observations);
         let sender = Sender {
             agent,
             namespace: None,
