@@ -8,6 +8,7 @@ const TOML: SwitchAndServers =
 
 fn wiring(arguments: &[&str]) -> Wiring {
     Wiring {
+        state: "/state".to_owned(),
         program: "/w/watchkeeper-hook".to_owned(),
         instance: Instance::Default,
         timeouts: Timeouts::default(),
