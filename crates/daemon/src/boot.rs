@@ -22,7 +22,7 @@ use watchkeeper_os::{
     power::inhibit::{EndsAtOnce, HandOver, Inhibitor},
     process::{exit_watch::ExitWatch, open_files},
 };
-use watchkeeper_store::{Seq, Snapshot, Store};
+use watchkeeper_store::{Seq, Snapshot};
 
 use crate::{
     RunError,
@@ -35,8 +35,8 @@ use crate::{
     file_notices::FileNotices,
     follow::Follower,
     instance::InstanceLock,
-    intake_hooks::SPOOL_A_TURN,
-    journal::{EventReader, Journal, Row},
+    intake_hooks::{Drained, SPOOL_A_TURN},
+    journal::{self, EventReader, Journal, Row},
     keep_awake::{self, Wish},
     observe, ready,
     signals::StopSignals,
@@ -79,7 +79,7 @@ pub(crate) async fn run(
 ) -> Result<(End, InstanceLock), RunError> {
     let limit = open_files::raise();
     tracing::info!(before = ?limit.before, after = ?limit.after, "open files");
-    let opened = Store::open(&place.state)?;
+    let opened = journal::open(&place.state)?;
     for note in &opened.recovery.notes {
         tracing::warn!(?note, "the journal was repaired");
         exceptions::record(&format!("journal: {note:?}"));
@@ -146,7 +146,7 @@ pub(crate) async fn run(
     // All of it: an end in a long spool must be heard before its session is found gone.
     // But not what hooks add all the while: they would keep the doors closed for as long as they come.
     for _ in 0..SPOOL_TURNS {
-        if dispatcher.drain_spool() == 0 {
+        if dispatcher.drain_spool() != Drained::More {
             break;
         }
     }

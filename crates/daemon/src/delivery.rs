@@ -1,27 +1,26 @@
 //! Delivery ids of what has no sender that could give one: transcripts and state files. The same bytes at the same place have
 //! the same id whenever they are read, in any cut and by any later version, so that what is read twice counts once.
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use watchkeeper_core::DeliveryId;
 use watchkeeper_store::FileIdentity;
 
 /// Of what the line says that begins at `offset` of a transcript; what else the same line says counts on from there.
-/// `rewrite` tells contents apart that one file had one after the other.
+/// `rewrite` tells contents apart that one path had one after the other.
 #[must_use]
 pub(crate) fn of_line(path: &Path, file: FileIdentity, rewrite: u64, offset: u64) -> DeliveryId {
     let numbers = [file.device, file.inode, rewrite, offset];
-    let print =
-        numbers.iter().fold(Print::of("line").part(path.as_os_str().as_encoded_bytes()), |print, number| {
-            print.part(&number.to_le_bytes())
-        });
+    let print = numbers
+        .iter()
+        .fold(Print::of("line").part(&bytes_of(path)), |print, number| print.part(&number.to_le_bytes()));
     DeliveryId(print.0)
 }
 
 /// Of what a state file says with this content. A removal has none that could tell it from an earlier one; `moment` does.
 #[must_use]
 pub(crate) fn of_state_file(path: &Path, content: Option<&[u8]>, moment: u64) -> DeliveryId {
-    let place = Print::of("state").part(path.as_os_str().as_encoded_bytes());
+    let place = Print::of("state").part(&bytes_of(path));
     let print = match content {
         Some(content) => place.part(content),
         None => place.part(&moment.to_le_bytes()),
@@ -37,6 +36,32 @@ pub(crate) fn content_number(before: u64, first_line: &[u8]) -> u64 {
     // Both halves, so that no bit is lost for nothing.
     let [high, low] = [print.0 >> 64, print.0 & u128::from(u64::MAX)];
     u64::try_from(high ^ low).unwrap_or(u64::MAX).max(1)
+}
+
+/// A path's bytes as every version sees them: the system's own, or where it has none those of the text.
+#[cfg(unix)]
+fn bytes_of(path: &Path) -> Cow<'_, [u8]> {
+    use std::os::unix::ffi::OsStrExt as _;
+    Cow::Borrowed(path.as_os_str().as_bytes())
+}
+
+/// A path's bytes as every version sees them: those of the text, or of the units where it is no text.
+#[cfg(windows)]
+fn bytes_of(path: &Path) -> Cow<'_, [u8]> {
+    use std::os::windows::ffi::OsStrExt as _;
+    match path.to_str() {
+        Some(text) => Cow::Borrowed(text.as_bytes()),
+        None => Cow::Owned(path.as_os_str().encode_wide().flat_map(u16::to_le_bytes).collect()),
+    }
+}
+
+/// A path's bytes as every version sees them: those of the text. Paths that are no text may share theirs.
+#[cfg(not(any(unix, windows)))]
+fn bytes_of(path: &Path) -> Cow<'_, [u8]> {
+    match path.to_string_lossy() {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    }
 }
 
 /// FNV-1a of 128 bits over parts with their lengths: stored ids must not change with the compiler, as the standard library's

@@ -34,7 +34,7 @@ use crate::{
     exceptions,
     exits::Exits,
     follow::Follower,
-    hook_connection,
+    hook_connection::{self, Readers},
     instance::InstanceLock,
     journal::{EventReader, Handled, Journal, SNAPSHOT_EVERY_ROWS},
     keep_awake::Wish,
@@ -137,7 +137,7 @@ pub(crate) struct Dispatcher {
     wish: watch::Sender<Wish>,
     pub(crate) configuration: Configuration,
     pub(crate) declared: DeclaredFiles,
-    events: mpsc::Sender<Event>,
+    pub(crate) events: mpsc::Sender<Event>,
     pub(crate) wall: crate::wall_clock::WallClock,
     pub(crate) counters: Counters,
     pub(crate) unknown: Counters,
@@ -161,6 +161,7 @@ pub(crate) struct Dispatcher {
     /// Rows that can never be stored: what brought them must not be told that they were.
     pub(crate) rows_lost: u64,
     pub(crate) exited: Exits,
+    pub(crate) readers: Readers,
     stopping: Option<String>,
     pub(crate) succeeds: bool,
     /// Who follows this daemon, when that is why it stops.
@@ -205,6 +206,7 @@ impl Dispatcher {
             unread: Unread::default(),
             rows_lost: 0,
             exited: Exits::default(),
+            readers: Readers::default(),
             stopping: None,
             succeeds: parts.succeeds,
             successor: None,
@@ -230,11 +232,12 @@ impl Dispatcher {
             Event::HookKnocked(knock) => self.hook_knocked(knock, &mut sources.tasks),
             Event::ApiKnocked(knock) => self.api_knocked(knock, &mut sources.tasks),
             Event::Hook(call) => self.take_hook(*call),
-            Event::HookGone { delivery } => {
-                if self.held.remove(&delivery).is_some() {
-                    _ = self.apply(InputBody::HookGone { delivery });
+            Event::HookGone { delivery, waiting } => {
+                if let Some(reply) = waiting.upgrade() {
+                    self.hook_gone(delivery, &reply);
                 }
             }
+            Event::HooksHeard { number } => self.hooks_heard(number),
             Event::HookUnusable { why } => self.counters.add(why),
             Event::Api(call) => self.answer(*call),
             Event::ObserverLeft => self.observe(false),
@@ -244,7 +247,7 @@ impl Dispatcher {
                 _ = self.apply(InputBody::SleepBegan);
                 self.acknowledge(Ack::Stored(stored));
             }
-            Event::ProcessExited(process) => self.process_exited(process),
+            Event::ProcessExited(process) => self.process_exited(process, sources),
             Event::FilesTouched(paths) => self.files_touched(&paths, sources),
             Event::DeadlineReached => self.deadlines_reached(),
             Event::ReconcileDue => self.reconcile(sources),
@@ -271,13 +274,8 @@ impl Dispatcher {
 
     /// When something is to be read although nobody said so.
     fn next_look(&self) -> Option<Instant> {
-        let is_waiting = !self.unread.is_empty() || !self.exited.is_empty();
-        let at_once = is_waiting.then(Instant::now);
-        if !self.journal.is_behind() {
-            return at_once.or(self.next_reconcile);
-        }
-        // Nothing is read while the journal is behind; its next report wakes us. An exit does not wait for ever.
-        self.exited.latest().into_iter().chain(self.next_reconcile).min()
+        let reading = (!self.unread.is_empty() && !self.journal.is_behind()).then(Instant::now);
+        reading.into_iter().chain(self.next_settling()).chain(self.next_reconcile).min()
     }
 
     /// Reads the clocks; says aloud when the wall clock was stepped.
@@ -398,16 +396,17 @@ impl Dispatcher {
             }
             refused.append(&mut pending.acks);
         }
+        // First, so that a hook that is refused is known to be held.
+        self.carry_out(effects);
         for ack in refused {
             self.refuse(ack, &failure.message);
         }
-        self.carry_out(effects);
     }
 
     /// Tells whoever waits for a row that it is not stored: a hook keeps its event, a spooled one stays where it is.
     fn refuse(&mut self, ack: Ack, why: &str) {
         match ack {
-            Ack::Hook { reply, .. } => _ = reply.try_send(HookReply::Refused(Refusal::Storage)), // it may have left
+            Ack::Hook { delivery, reply } => self.refuse_hook(delivery, &reply),
             Ack::Api { reply, .. } => {
                 let failure = Failure::new(
                     watchkeeper_api::ErrorCode::Internal,
@@ -418,6 +417,21 @@ impl Dispatcher {
             Ack::Spooled { path } => _ = self.spooled.remove(&path), // the file stays
             Ack::Stored(waiting) => _ = waiting.send(()),            // it may wait no longer
         }
+    }
+
+    /// What this hook brought is not stored: it keeps its event, and nobody waits for an answer any more.
+    pub(crate) fn refuse_hook(&mut self, delivery: DeliveryId, reply: &mpsc::Sender<HookReply>) {
+        _ = reply.try_send(HookReply::Refused(Refusal::Storage)); // it may have left
+        self.hook_gone(delivery, reply);
+    }
+
+    /// A hook is there no more, whom somebody else with the same delivery may outlive.
+    fn hook_gone(&mut self, delivery: DeliveryId, reply: &mpsc::Sender<HookReply>) {
+        if !self.held.get(&delivery).is_some_and(|held| held.reply.same_channel(reply)) {
+            return;
+        }
+        self.held.remove(&delivery);
+        _ = self.apply(InputBody::HookGone { delivery });
     }
 
     fn settle(&mut self, ack: Ack) {
@@ -460,15 +474,19 @@ impl Dispatcher {
         }
     }
 
-    fn hook_knocked(&mut self, knock: Result<(Stream, Caller), DoorError>, tasks: &mut JoinSet<()>) {
+    pub(crate) fn hook_knocked(
+        &mut self,
+        knock: Result<(Stream, Caller), DoorError>,
+        tasks: &mut JoinSet<()>,
+    ) {
         let Some((stream, caller)) = self.let_in(knock, "hook") else { return };
         let Ok(permit) = Arc::clone(&self.hook_room).try_acquire_owned() else {
             self.counters.add("hook.no_room");
             return;
         };
-        let events = self.events.clone();
+        let (events, reader) = (self.events.clone(), self.readers.begin());
         tasks.spawn(async move {
-            hook_connection::serve(stream, caller, events).await;
+            hook_connection::serve(stream, caller, events, reader).await;
             drop(permit);
         });
     }
@@ -515,15 +533,21 @@ impl Dispatcher {
     /// Looks at whatever is among these paths; at everything for an empty set.
     fn look_at_files(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
         let all = paths.is_empty();
-        if all || paths.iter().any(|p| p.starts_with(&self.place.run) || self.place.run.starts_with(p)) {
+        let spool_is_touched = all || paths.iter().any(|p| p.starts_with(self.place.spool()));
+        let is_run = |p: &PathBuf| p.starts_with(&self.place.run) || self.place.run.starts_with(p);
+        // With the spool, too: it may be another's by now.
+        if spool_is_touched || paths.iter().any(is_run) {
             self.mend_run_folder(sources);
+        }
+        if self.is_stopping() {
+            return;
         }
         if all || paths.iter().any(|p| self.place.config.starts_with(p) || p.starts_with(&self.place.config))
         {
             self.reload_configuration();
         }
         // Behind, the spool is the place where events wait; it is drained when the journal has caught up.
-        if !self.journal.is_behind() && (all || paths.iter().any(|p| p.starts_with(self.place.spool()))) {
+        if spool_is_touched && !self.lock_is_lost && !self.journal.is_behind() {
             _ = self.drain_spool();
         }
         for stated in self.follower.state_files_at(paths) {

@@ -32,7 +32,7 @@ impl Dispatcher {
                         tracing::warn!(%key, why, "this process is looked at every few seconds instead of watched");
                         WatchOutcome::Watching
                     }
-                    Ok(Watch::AlreadyGone) => WatchOutcome::AlreadyGone,
+                    Ok(Watch::AlreadyGone) => return self.gone_before_watch(key, incarnation, process),
                     Err(error) => WatchOutcome::Failed(error.to_string()),
                 };
                 _ = self.apply(InputBody::WatchReported { key, incarnation, process, outcome });

@@ -26,6 +26,12 @@ pub(crate) enum Event {
     /// A hook that was told to wait has gone.
     HookGone {
         delivery: DeliveryId,
+        /// Tells it from another one that sent the same.
+        waiting: mpsc::WeakSender<HookReply>,
+    },
+    /// All hooks up to this number are heard: what they brought stood before this in the queue.
+    HooksHeard {
+        number: u64,
     },
     /// A connection of a hook ended without a usable frame.
     HookUnusable {

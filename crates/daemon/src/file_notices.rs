@@ -99,6 +99,11 @@ impl FileNotices {
     /// Gives up `folder`, watched or not.
     pub(crate) fn unwatch(&mut self, folder: &Path) {
         self.missed.remove(folder);
+        self.drop_watch(folder);
+    }
+
+    /// Ends the notices of `folder`. If it should give some and cannot, that stays so.
+    pub(crate) fn drop_watch(&mut self, folder: &Path) {
         if self.watched.remove(folder) {
             // An error means that the folder went, and its watch with it.
             _ = self.with_watcher(|watcher| watcher.unwatch(folder));
@@ -147,6 +152,13 @@ impl FileNotices {
             Err(_) => _ = self.missed.insert(folder.to_owned()),
         }
         outcome
+    }
+
+    /// The system gives no notices of `folder`, as when its limit is reached.
+    #[cfg(test)]
+    pub(crate) fn refuse(&mut self, folder: &Path) {
+        let outcome = self.try_watch_by(folder, |_, _| Err(notify::Error::new(ErrorKind::MaxFilesWatch)));
+        assert!(outcome.is_err());
     }
 
     fn refused(&self, folder: &Path, error: &notify::Error) -> Unwatched {
@@ -266,9 +278,7 @@ mod tests {
         assert_eq!(notices.watch(&folder.join("deep")), Some(dir.path().to_owned()));
         std::fs::create_dir(&folder).unwrap();
         while !told.recv_timeout(PATIENCE).unwrap().contains(&folder) {}
-        let refused =
-            |_: &mut RecommendedWatcher, _: &Path| Err(notify::Error::new(ErrorKind::MaxFilesWatch));
-        assert!(notices.try_watch_by(&folder, refused).is_err());
+        notices.refuse(&folder);
         notices.unwatch(&folder);
         assert!(!notices.is_blind());
     }

@@ -284,7 +284,13 @@ impl Follower {
         // It may have come into being only now.
         self.folders.find(folder);
         let listed = std::fs::read_dir(folder).into_iter().flatten().take(STATE_FILES_MAX);
-        listed.filter_map(|entry| self.state(adapter, entry.ok()?.path())).collect()
+        let mut stated: Vec<Stated> =
+            listed.filter_map(|entry| self.state(adapter, entry.ok()?.path())).collect();
+        // A removal that nobody announced is known by what was there before.
+        let is_gone = |file: &&PathBuf| file.parent() == Some(folder) && is_gone(file);
+        let gone: Vec<PathBuf> = self.state_sessions.keys().filter(is_gone).cloned().collect();
+        stated.extend(gone.into_iter().filter_map(|path| self.state(adapter, path)));
+        stated
     }
 
     fn state(&mut self, adapter: &dyn Adapter, path: PathBuf) -> Option<Stated> {
@@ -453,6 +459,11 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<(File, FileIdentity, u64)>
         }
     };
     Ok((file, identity, metadata.len()))
+}
+
+/// Whether it is known that nothing has this name.
+fn is_gone(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 fn read_small(path: &Path) -> Option<Vec<u8>> {

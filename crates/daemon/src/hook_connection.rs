@@ -1,6 +1,10 @@
 //! One hook at the door: its frame is read within a bound, handed to the dispatcher, and the answer written back.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -22,8 +26,62 @@ const WRITE_WITHIN: Duration = Duration::from_secs(1);
 /// Read at once; a usual payload fits.
 const READ_BYTES: usize = 8 * 1024;
 
+/// The hooks whose frames are on their way to the dispatcher, numbered in the order in which they were let in.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Readers(Arc<Mutex<Reading>>);
+
+#[derive(Debug, Default)]
+struct Reading {
+    /// The number of the last hook that was let in.
+    last: u64,
+    numbers: BTreeSet<u64>,
+}
+
+/// One hook whose frame is on its way.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    readers: Readers,
+    number: u64,
+}
+
+impl Readers {
+    /// A hook is let in.
+    #[must_use]
+    pub(crate) fn begin(&self) -> Reader {
+        let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reading.last += 1;
+        let number = reading.last;
+        reading.numbers.insert(number);
+        Reader { readers: self.clone(), number }
+    }
+
+    /// The number of the last hook that was let in; zero before the first.
+    #[must_use]
+    pub(crate) fn last(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).last
+    }
+
+    /// Whether none of the hooks up to `number` is still on its way.
+    #[must_use]
+    pub(crate) fn are_through(&self, number: u64) -> bool {
+        let reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reading.numbers.first().is_none_or(|first| *first > number)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.readers.0.lock().unwrap_or_else(PoisonError::into_inner).numbers.remove(&self.number);
+    }
+}
+
 /// Serves one hook from its knock to its leave.
-pub(crate) async fn serve(mut stream: Stream, caller: Caller, events: mpsc::Sender<Event>) {
+pub(crate) async fn serve(
+    mut stream: Stream,
+    caller: Caller,
+    events: mpsc::Sender<Event>,
+    on_its_way: Reader,
+) {
     let request = match timeout(FRAME_WITHIN, read_request(&mut stream)).await {
         Ok(Ok(request)) => request,
         Ok(Err(why)) => {
@@ -38,18 +96,20 @@ pub(crate) async fn serve(mut stream: Stream, caller: Caller, events: mpsc::Send
     };
     let delivery = DeliveryId(request.head().delivery);
     let (reply, mut replies) = mpsc::channel(2);
+    let waiting = reply.downgrade();
     let call = HookCall { request, caller, reply };
     if events.send(Event::Hook(Box::new(call))).await.is_err() {
         _ = answer(&mut stream, &HookReply::Refused(Refusal::ShuttingDown)).await;
         return;
     }
+    drop(on_its_way); // the dispatcher's queue has it
     while let Some(reply) = next_reply(&mut stream, &mut replies).await {
         let waits = matches!(reply, HookReply::Wait { .. });
         if answer(&mut stream, &reply).await.is_none() || !waits {
             return;
         }
     }
-    _ = events.send(Event::HookGone { delivery }).await; // only gone when the daemon is
+    _ = events.send(Event::HookGone { delivery, waiting }).await; // only gone when the daemon is
 }
 
 /// The next reply; `None` when the hook left first. It writes nothing after its frame, so that anything to read is its end.

@@ -121,7 +121,7 @@ fn open(path: &Path) -> Result<File, LockError> {
 
 /// Waits for the lock in a thread, since the kernel offers no timed wait for it. After `limit` the thread is left behind: should
 /// it get the lock before the process ends, it lets go at once.
-fn locked_within(limit: Duration, file: File) -> io::Result<Option<File>> {
+pub(crate) fn locked_within(limit: Duration, file: File) -> io::Result<Option<File>> {
     let (locked, waiting) = mpsc::channel();
     let wait = move || _ = locked.send(file.lock().map(|()| file));
     std::thread::Builder::new().name("lock".to_owned()).spawn(wait)?;
@@ -181,6 +181,8 @@ mod tests {
         assert!(second.join().unwrap().unwrap().is_in_place(), "of the name's new file");
     }
 
+    /// Elsewhere none goes along: there no program becomes another one.
+    #[cfg(unix)]
     #[test]
     fn a_lock_goes_from_one_life_to_the_next() {
         let dir = tempfile::tempdir().unwrap();

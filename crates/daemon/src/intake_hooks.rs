@@ -30,6 +30,17 @@ use crate::{
 /// Spooled events taken in one turn; the rest follows when these are durable.
 pub(crate) const SPOOL_A_TURN: usize = 512;
 
+/// What came of looking through the spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Drained {
+    /// Everything that lay there was heard, but for what nobody can read.
+    All,
+    /// There is more than one turn takes.
+    More,
+    /// It cannot be told: the folder could not be listed, or the journal takes no rows.
+    Failed,
+}
+
 /// How a frame came.
 #[derive(Debug, Clone, Copy)]
 enum Way<'a> {
@@ -54,32 +65,31 @@ impl Dispatcher {
         _ = self.take_request(&request, Way::Socket { caller: caller.pid, reply: &reply });
         if self.rows_lost > lost_before {
             // What it brought is in no journal: the hook keeps its event.
-            self.held.remove(&delivery);
-            _ = reply.try_send(HookReply::Refused(Refusal::Storage)); // it may have left
+            self.refuse_hook(delivery, &reply);
         } else {
             // Also when it brought nothing: what made it known may still be on its way to the disk.
             self.acknowledge(Ack::Hook { delivery, reply });
         }
     }
 
-    /// Takes what hooks left while nobody listened, in the order of their starts; returns how many it took,
-    /// at most `SPOOL_A_TURN`.
-    pub(crate) fn drain_spool(&mut self) -> usize {
+    /// Takes what hooks left while nobody listened, in the order of their starts: at most `SPOOL_A_TURN`.
+    pub(crate) fn drain_spool(&mut self) -> Drained {
         let spool = Spool::at(self.place.spool());
         let listing = match spool.drain_order(clock::now().boot_id.0) {
             Ok(listing) => listing,
             Err(error) => {
                 tracing::warn!(%error, "the spool cannot be listed");
                 self.counters.add("spool.unreadable");
-                return 0;
+                return Drained::Failed;
             }
         };
         // What waits for its row is not read again: with a slow disk every new file would bring all the others along.
         let unseen: Vec<_> = listing.files.into_iter().filter(|path| !self.spooled.contains(path)).collect();
-        let mut heard = 0;
+        let (mut heard, mut drained) = (0, Drained::All);
         for path in unseen {
             // Files that are left where they are do not count, or many of them would hide those behind.
             if heard >= SPOOL_A_TURN {
+                drained = Drained::More;
                 break;
             }
             match Spool::read(&path) {
@@ -88,7 +98,9 @@ impl Dispatcher {
                     let lost_before = self.rows_lost;
                     let taken = self.take_request(&request, Way::Spool { ancestry: &ancestry });
                     if self.rows_lost > lost_before {
-                        return heard; // what it brought is in no journal: the file stays
+                        // What it brought is in no journal: the file stays.
+                        drained = Drained::Failed;
+                        break;
                     }
                     heard += 1;
                     self.counters.add(if taken.is_some() { "spool.taken" } else { "spool.known" });
@@ -112,7 +124,7 @@ impl Dispatcher {
             Ok(0) | Err(_) => {}
             Ok(dropped) => self.counters.add_many("spool.dropped", dropped),
         }
-        heard
+        drained
     }
 
     /// Turns one frame into inputs. `None`: it brought none.

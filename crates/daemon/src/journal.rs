@@ -2,6 +2,8 @@
 
 use std::{
     collections::VecDeque,
+    fs::File,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -12,11 +14,18 @@ use watchkeeper_core::{
     DeliveryId, Effect, Incarnation, Input, InputBody, SessionKey, SignalBody, Wall, signal::Source,
 };
 use watchkeeper_store::{
-    Cursor, Deliveries, Entry, EventQuery, JournalWriter, Reader, Seq, Snapshot, SubmitError, Urgency,
+    Cursor, Deliveries, Entry, EventQuery, JournalWriter, OpenError, Opened, Reader, Seq, Snapshot, Store,
+    SubmitError, Urgency,
 };
+
+use crate::instance;
 
 /// A snapshot is due after so many rows, so that a restart replays few.
 pub(crate) const SNAPSHOT_EVERY_ROWS: u64 = 4000;
+
+/// A former life of this process whose disk was too slow for its end holds the journal still: its writer gets so long to
+/// end, then the start fails.
+const FORMER_WRITER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Bodies in one answer; with the rest of its rows it stays below a frame of the interface, which is 1 MiB. The page ends
 /// before the row that would cross this; a single larger row comes without its body.
@@ -33,6 +42,29 @@ pub(crate) struct Row {
     pub verdict: Option<String>,
     #[serde(default)]
     pub transitions: Vec<TransitionRow>,
+}
+
+/// Opens the journal in `state`. Waits for the writer of a former life of this process, but for nobody else.
+///
+/// # Errors
+/// As [`Store::open`].
+pub(crate) fn open(state: &Path) -> Result<Opened, OpenError> {
+    open_within(FORMER_WRITER_WITHIN, state)
+}
+
+fn open_within(limit: Duration, state: &Path) -> Result<Opened, OpenError> {
+    let opened = Store::open(state);
+    let own = Some(std::process::id());
+    if !matches!(&opened, Err(OpenError::Locked { holder, .. }) if *holder == own) {
+        return opened;
+    }
+    tracing::warn!(?limit, "the journal of the life before is not closed yet");
+    let path = Store::lock_file(state);
+    let waited =
+        File::options().write(true).open(&path).and_then(|file| instance::locked_within(limit, file));
+    // Let go at once, for the journal to take it.
+    drop(waited.map_err(|source| OpenError::File { doing: "wait for", path, source })?);
+    Store::open(state)
 }
 
 #[derive(Serialize)]
@@ -181,6 +213,12 @@ impl Journal {
         if let Err(error) = self.writer.put_fact(name, value) {
             tracing::debug!(%error, name, "a fact was not stored");
         }
+    }
+
+    /// Whether the journal is still where the next daemon looks for it.
+    #[must_use]
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.writer.is_in_place()
     }
 
     /// Ends the writing thread; everything accepted is stored first, within `limit`.
@@ -386,5 +424,31 @@ fn describe_signal(body: &SignalBody) -> String {
         SignalBody::Removed => "removed".into(),
         SignalBody::SoftLockCleared => "soft_lock_cleared".into(),
         SignalBody::Unknown { event } => named("unknown", event),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// How long a test waits for a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn the_writer_of_a_former_life_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let former = open(dir.path()).unwrap().store;
+        let path = dir.path().to_owned();
+        let next = std::thread::spawn(move || open_within(PATIENCE, &path));
+        let file = std::fs::metadata(Store::lock_file(dir.path())).unwrap();
+        let inode = std::os::unix::fs::MetadataExt::ino(&file);
+        let is_wait = |line: &str| line.contains("-> FLOCK") && line.contains(&format!(":{inode} "));
+        let begun = std::time::Instant::now();
+        while !std::fs::read_to_string("/proc/locks").unwrap().lines().any(is_wait) {
+            assert!(begun.elapsed() < PATIENCE, "it waits");
+            std::thread::yield_now();
+        }
+        drop(former);
+        next.join().unwrap().unwrap();
     }
 }

@@ -167,6 +167,8 @@ fn live(
                 // The lock goes along: between two lives nobody else may take the instance.
                 let mut back = origin.give_way(successor, handed.with_companion(held.into_file()));
                 drop(ends_at_once);
+                // The folders may have been cleaned meanwhile; the successor would have made them anew, too.
+                boot::prepare(place)?;
                 lock = match back.take_companion().and_then(|file| InstanceLock::adopt(&place.run, file)) {
                     Some(lock) => lock,
                     None => InstanceLock::take(&place.run)?,

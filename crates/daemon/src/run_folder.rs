@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Dispatcher {
-    /// Puts back what was removed or replaced.
+    /// Puts back what was removed or replaced, unless another daemon may be behind it.
     pub(crate) fn mend_run_folder(&mut self, sources: &mut Sources) {
         self.lock_is_lost = !self.lock.is_in_place();
         if !self.lock_is_lost && sources.hook_door.is_ours() && sources.api_door.is_ours() {
@@ -25,13 +25,20 @@ impl Dispatcher {
             }
             self.follower.keep_watching(&self.place.run);
         }
-        // The lock first: who listens here is who holds it.
+        // The lock first: who listens here is who holds it. Without it the doors may be another's; the next slow look tries again.
         self.mend_lock();
+        if self.lock_is_lost {
+            return;
+        }
         self.mend_doors(sources);
+        // Hooks that found no door used the spool. Behind, it is drained when the journal has caught up.
+        if !self.journal.is_behind() {
+            _ = self.drain_spool();
+        }
     }
 
     /// A lock on a file without a name keeps nobody out. Whoever took the new file's before us finds our journal in use and
-    /// leaves again, so that we are next.
+    /// leaves again, so that we are next; unless our journal was removed, too. Then the instance is theirs.
     fn mend_lock(&mut self) {
         // Without a folder there is nobody to keep out.
         self.lock_is_lost = !self.lock.is_in_place() && self.place.run.is_dir();
@@ -44,6 +51,12 @@ impl Dispatcher {
                 tracing::warn!("the instance's lock had been taken away; it is held again");
                 self.lock = lock;
                 self.lock_is_lost = false;
+            }
+            Err(LockError::Held { .. }) if !self.journal.is_in_place() => {
+                self.counters.add("lock.another");
+                self.stop(
+                    "the instance's folders were replaced, and it belongs to another daemon now".to_owned(),
+                );
             }
             Err(LockError::Held { path }) => {
                 tracing::warn!(path = %path.display(), "another process holds the instance's new lock; tried again soon");
@@ -119,11 +132,35 @@ mod tests {
             matches!(refused, Err(watchkeeper_store::OpenError::Locked { .. })),
             "so the other leaves again"
         );
-        assert!(sources.hook_door.is_ours(), "it serves all the while");
+        assert!(
+            !sources.hook_door.is_ours() && !dispatcher.is_stopping(),
+            "whose the doors are is not known yet"
+        );
         drop(other);
         dispatcher.look_soon();
         dispatcher.handle(Event::ReconcileDue, &mut sources);
         assert!(dispatcher.lock.is_in_place());
+        assert!(sources.hook_door.is_ours() && sources.api_door.is_ours());
+    }
+
+    /// With the folders the journal went: nobody would read what is written there.
+    #[tokio::test]
+    async fn an_instance_that_was_replaced_belongs_to_its_new_daemon() {
+        let home = tempfile::tempdir().unwrap();
+        let Life { mut dispatcher, mut sources, .. } = Life::begin(home.path(), FileNotices::new(|_| {}));
+        std::fs::remove_dir_all(home.path()).unwrap();
+        let mut new = Life::begin(home.path(), FileNotices::new(|_| {}));
+        // Who drains it reads it, and sets it aside.
+        let name = format!("{:012x}-{:08x}-{:016x}-o{:06x}-{:032x}.frame", 1, 0, 1, 1, 1);
+        let spooled = new.dispatcher.place.spool().join(name);
+        std::fs::write(&spooled, "x").unwrap();
+        dispatcher.handle(Event::FilesTouched(BTreeSet::from([spooled.clone()])), &mut sources);
+        assert!(dispatcher.is_stopping());
+        assert_eq!((dispatcher.counters.get("lock.another"), dispatcher.counters.get("door.stolen")), (1, 0));
+        assert!(new.sources.hook_door.is_ours() && new.sources.api_door.is_ours() && spooled.exists());
+        new.dispatcher.handle(Event::FilesTouched(BTreeSet::new()), &mut new.sources);
+        assert!(new.dispatcher.lock.is_in_place() && !new.dispatcher.is_stopping(), "it has what it needs");
+        assert!(!spooled.exists(), "the spool is its own");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -15,7 +16,7 @@ use tokio::{
 use watchkeeper_os::process::exit_watch::ExitWatch;
 
 use crate::{
-    door::{DoorError, Listener},
+    door::{Caller, DoorError, Listener, Stream},
     event::Event,
     signals::StopSignals,
 };
@@ -83,6 +84,16 @@ pub(crate) struct Alarms {
 }
 
 impl Sources {
+    /// A hook that knocks at this moment; `None` when nobody does.
+    pub(crate) fn knocking(&mut self) -> Option<Result<(Stream, Caller), DoorError>> {
+        let accepting = std::pin::pin!(self.hook_door.accept());
+        // Whoever knocks later wakes the `select!`, which asks anew.
+        match accepting.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(knock) => Some(knock),
+            Poll::Pending => None,
+        }
+    }
+
     /// The next event, chosen at random among those that are ready, so that no busy source keeps the others out.
     /// Cancellation safe. With no alarm set and nobody calling, it sleeps for ever.
     pub(crate) async fn next(&mut self, alarms: Alarms) -> Event {

@@ -133,7 +133,13 @@ impl WatchedFolders {
     }
 
     fn unwatch_if_unused(&mut self, folder: &Path) {
-        if !self.needed.values().any(|needed| needed.through.as_deref() == Some(folder)) {
+        if self.needed.values().any(|needed| needed.through.as_deref() == Some(folder)) {
+            return;
+        }
+        if self.needed.contains_key(folder) {
+            // It may be missed on its own account.
+            self.notices.drop_watch(folder);
+        } else {
             self.notices.unwatch(folder);
         }
     }
@@ -245,6 +251,25 @@ mod tests {
         let file = one.join("new");
         std::fs::write(&file, "x").unwrap();
         wait_for(&file, &told);
+    }
+
+    #[test]
+    fn a_needed_folder_that_is_missed_stays_so_when_it_stands_in_no_more() {
+        let (_dir, one, _) = two();
+        let (mut folders, told) = folders();
+        // The system refused it at first; for what is to be in it, it does not.
+        folders.notices.refuse(&one);
+        folders.needed.insert(one.clone(), Needed { by: 1, through: None });
+        let late = one.join("late");
+        folders.need(&late);
+        assert_eq!(folders.watched(), std::slice::from_ref(&one));
+        std::fs::create_dir(&late).unwrap();
+        folders.find(&late);
+        assert_eq!((folders.watched(), folders.is_blind()), (vec![late.clone()], true));
+        folders.retry();
+        assert_eq!((folders.watched(), folders.is_blind()), (vec![one.clone(), late], false));
+        std::fs::write(one.join("new"), "x").unwrap();
+        wait_for(&one.join("new"), &told);
     }
 
     #[test]

@@ -5,12 +5,15 @@
 
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::{Duration, SystemTime},
 };
 use tempfile::TempDir;
 use watchkeeper_agents::{
@@ -23,11 +26,12 @@ use watchkeeper_sim::recordings::{Event, EventKind, Recording, Replay, find, jud
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opencode_plugin/drive.mjs");
 /// Waiting for the plugin takes at most this.
 const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Where a step says which one it is.
 const NUMBER: &str = "recorded";
-/// Steps from this number on are ours: they say that those before them were told.
-const MARKS: u64 = 1 << 40;
+/// How our own steps are named, which say that those before them were told.
+const MARK: &str = "permission.mark-";
+/// So many events the plugin keeps until they are told; only beyond that it drops some.
+const QUEUE_MAX: usize = 256;
 
 /// What the hook was told in one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,13 +54,14 @@ struct OpenCode {
     folder: TempDir,
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    /// The number of the next mark.
-    mark: u64,
+    /// What it prints.
+    lines: Receiver<String>,
+    marks: usize,
 }
 
 impl OpenCode {
-    /// `state`: the folder for payloads below the test's own; the hook answers `answers` by event, and fails on `failing`.
+    /// `state`: the folder for payloads, below the test's own unless it is absolute. The hook answers `answers` by event, and
+    /// fails on `failing`.
     fn start(surface: &str, state: &str, answers: &[(&str, Value)], failing: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
@@ -79,7 +84,10 @@ impl OpenCode {
         let mut child = command.spawn().expect("node runs (`cargo xtask test tools` installs it)");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("its output"));
-        Self { folder, child, input, output, mark: MARKS }
+        let (sender, lines) = channel();
+        // It ends with the output.
+        thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { folder, child, input, lines, marks: 0 }
     }
 
     fn step(&mut self, step: &Value) {
@@ -91,20 +99,20 @@ impl OpenCode {
         self.step(&json!({ "bus": { "type": kind, "properties": properties } }));
     }
 
-    /// The next thing that the plugin asks of OpenCode.
-    fn asked(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("its output");
-        serde_json::from_str(&line).expect("it asked something before its end")
+    /// The next thing that it prints.
+    fn printed(&self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("it says something in time and before its end");
+        serde_json::from_str(&line).expect("JSON")
     }
 
-    /// All calls so far by their numbers, which are the order of the steps.
+    /// All calls so far by their numbers, which are the order of the steps. None may be under way.
     fn calls(&self) -> Vec<Call> {
         let mut calls: Vec<Call> = fs::read_dir(self.folder.path().join("calls"))
             .expect("the calls")
             .map(|entry| entry.expect("a call").path())
-            .filter(|path| !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")))
             .map(|path| {
+                let is_begun = path.extension().is_some_and(|extension| extension == "begun");
+                assert!(!is_begun, "a hook ended before it had written what it was told: {}", path.display());
                 let text = fs::read_to_string(path).expect("a call in UTF-8");
                 let (event, text) = text.split_once('\n').expect("the event and the payload");
                 let payload = serde_json::from_str(text).expect("a payload in JSON");
@@ -115,24 +123,17 @@ impl OpenCode {
         calls
     }
 
-    /// Waits for the calls that all steps before this lead to.
+    /// Waits until the hooks of all steps before this have ended, and for what they were told.
     fn told(&mut self) -> Vec<Call> {
-        let mark = self.mark;
-        self.mark += 1;
-        let properties = json!({ "sessionID": "mark" });
-        self.step(
-            &json!({ "bus": { "type": "permission.replied", NUMBER: mark, "properties": properties } }),
-        );
-        let begun = Instant::now();
-        loop {
-            let mut calls = self.calls();
-            if calls.iter().any(|call| call.number() == Some(mark)) {
-                calls.retain(|call| call.number().is_none_or(|number| number < MARKS));
-                return calls;
-            }
-            assert!(begun.elapsed() < PATIENCE, "the plugin does not tell");
-            std::thread::sleep(LOOK_EVERY);
-        }
+        self.marks += 1;
+        let kind = format!("{MARK}{}", self.marks);
+        self.step(&json!({ "bus": { "type": kind, "properties": { "sessionID": "mark" } }, "settle": true }));
+        let settled = self.printed();
+        let mut calls = self.calls();
+        assert_eq!(settled, json!({ "settled": calls.len() }), "each hook that was run has told");
+        calls.retain(|call| !call.event.starts_with(MARK));
+        assert_eq!(settled, json!({ "settled": calls.len() + self.marks }), "each mark once");
+        calls
     }
 
     /// Ends it, which must not take its patience, and nothing of the payloads may stay behind.
@@ -159,7 +160,7 @@ fn hook_program(folder: &Path) -> String {
     format!(
         "#!/bin/sh\n\
          cd '{folder}' || exit 9\n\
-         {{ printf '%s\\n' \"$2\"; cat; }} > \"calls/.$$\" && mv \"calls/.$$\" \"calls/$$\"\n\
+         {{ printf '%s\\n' \"$2\"; cat; }} > \"calls/$$.begun\" && mv \"calls/$$.begun\" \"calls/$$\"\n\
          [ ! -e \"answers/$2\" ] || cat \"answers/$2\"\n\
          [ ! -e \"failing/$2\" ]\n"
     )
@@ -206,10 +207,12 @@ fn through_the_plugin(mut recording: Recording) -> (Recording, usize) {
     let calls = opencode.told();
     opencode.end();
     let handed = calls.len();
+    assert!(handed < QUEUE_MAX, "{}: of {handed} events some may have been dropped", recording.name);
     let mut calls = calls.into_iter().peekable();
     let mut kept = Vec::new();
     for (number, mut event) in recording.events.into_iter().enumerate() {
         if let EventKind::Hook { event: name, payload, .. } = &mut event.kind {
+            // All that it told is here, so of any other event it tells nothing.
             let Some(call) = calls.next_if(|call| call.number() == Some(number as u64)) else { continue };
             assert_eq!(call.event, *name);
             *payload = call.text.into_bytes();
@@ -273,6 +276,45 @@ fn without_its_folder_it_tells_by_a_pipe() {
 }
 
 #[test]
+fn what_a_killed_opencode_left_behind_goes_when_it_is_old() {
+    let state = tempfile::tempdir().expect("a folder");
+    let [old, young] = ["4bd9c6fc-0c6a-4b4c-9d1a-6f2f1f0f9a01", "4bd9c6fc-0c6a-4b4c-9d1a-6f2f1f0f9a02"];
+    let stray = format!(".opencode-77-{old}");
+    let stay = [
+        format!(".opencode-77-{young}"),
+        format!(".opencode-{old}"),
+        format!(".opencode-77-{old}.bak"),
+        format!("x.opencode-77-{old}"),
+        ".opencode-77".to_owned(),
+        "journal".to_owned(),
+    ];
+    let hours_ago = SystemTime::now() - Duration::from_hours(2);
+    for name in &stay {
+        let file = fs::File::create(state.path().join(name)).expect("a file");
+        if *name != stay[0] {
+            file.set_modified(hours_ago).expect("its age");
+        }
+    }
+    let folder = format!(".opencode-78-{old}");
+    fs::create_dir(state.path().join(&folder)).expect("a folder");
+    fs::File::open(state.path().join(&folder)).and_then(|f| f.set_modified(hours_ago)).expect("its age");
+    for surface in ["server", "setup"] {
+        fs::File::create(state.path().join(&stray))
+            .and_then(|f| f.set_modified(hours_ago))
+            .expect("what was left behind");
+        let mut opencode = OpenCode::start(surface, state.path().to_str().expect("text"), &[], &[]);
+        assert_eq!(opencode.told(), []);
+        // What it began is done then.
+        opencode.end();
+        let entries = fs::read_dir(state.path()).expect("the folder");
+        let left: BTreeSet<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name in text"))
+            .collect();
+        assert_eq!(left, stay.iter().chain([&folder]).cloned().collect(), "{surface}");
+    }
+}
+
+#[test]
 fn answers_are_carried_out() {
     // More than a pipe holds, so that it comes in pieces, and these end within characters.
     let words = "😀".repeat(20_000);
@@ -282,11 +324,11 @@ fn answers_are_carried_out() {
     ];
     let mut opencode = OpenCode::start("server", "state", &answers, &[]);
     opencode.bus("permission.asked", json!({ "sessionID": "s", "id": "p" }));
-    let permission = opencode.asked();
+    let permission = opencode.printed();
     assert_eq!(permission["permission"]["path"], json!({ "id": "s", "permissionID": "p" }));
     assert_eq!(permission["permission"]["body"], json!({ "response": "once" }));
     opencode.bus("session.status", json!({ "sessionID": "s", "status": { "type": "idle" } }));
-    let prompt = opencode.asked();
+    let prompt = opencode.printed();
     assert_eq!(prompt["prompt"]["body"]["parts"][0]["text"], json!(words));
     assert!(opencode.told().iter().all(|call| call.payload.get("unanswerable").is_none()));
     opencode.end();
@@ -323,7 +365,7 @@ fn statuses(failing: &[&str], steps: &[Value]) -> usize {
         // The hook must have ended before the next one, or its failure comes too late.
         opencode.told();
     }
-    let count = opencode.calls().iter().filter(|call| call.event == "session.status").count();
+    let count = opencode.told().iter().filter(|call| call.event == "session.status").count();
     opencode.end();
     count
 }

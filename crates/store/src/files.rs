@@ -18,13 +18,35 @@ pub(crate) struct Paths {
     pub(crate) database: PathBuf,
     /// Exists from the moment a running writer or reader saw damage until the next open has dealt with it.
     pub(crate) suspect: PathBuf,
-    lock: PathBuf,
+    pub(crate) lock: PathBuf,
 }
 
-/// Held for the life of a store. The kernel lets go of it when the process dies; the file is never unlinked.
+/// Held for the life of a store. The kernel lets go of it when the process dies; we never unlink the file, others may.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+/// Tells an open file from whatever else may have its name by now.
+type Identity = (u64, u64);
+
+impl Lock {
+    /// `None`: the system does not say.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.file.metadata().ok().map(|metadata| identity(&metadata))
+    }
+}
+
+#[cfg(unix)]
+fn identity(metadata: &fs::Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
+}
+
+/// Here nobody replaces a file that is open.
+#[cfg(not(unix))]
+const fn identity(_metadata: &fs::Metadata) -> Identity {
+    (0, 0)
 }
 
 impl Paths {
@@ -73,7 +95,7 @@ impl Paths {
                 if let Err(error) = noted.and_then(|()| write!(file, "{}", std::process::id())) {
                     tracing::debug!(%error, "the lock's owner could not be noted");
                 }
-                Ok(Lock { _file: file })
+                Ok(Lock { file })
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
@@ -82,6 +104,14 @@ impl Paths {
                 Err(OpenError::Locked { path: self.database.clone(), holder })
             }
             Err(TryLockError::Error(e)) => Err(self.error("lock", &self.lock, e)),
+        }
+    }
+
+    /// Whether whoever opens this directory finds the lock with that identity. What the system does not tell counts as so.
+    pub(crate) fn has_lock(&self, of: Option<Identity>) -> bool {
+        match fs::metadata(&self.lock) {
+            Ok(metadata) => of.is_none_or(|of| of == identity(&metadata)),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
     }
 

@@ -126,6 +126,13 @@ impl Store {
         Ok(Opened { store: Self { paths, lock, connection, extent, limits, queue }, recovery })
     }
 
+    /// The file by whose lock (the kernel's, of the whole file) a journal in `dir` belongs to one process. To wait for it:
+    /// opening a journal does not.
+    #[must_use]
+    pub fn lock_file(dir: &Path) -> PathBuf {
+        Paths::in_dir(dir).lock
+    }
+
     /// The newest position that is stored as a row or covered by a snapshot; the next entry goes behind it.
     #[must_use]
     pub fn last_seq(&self) -> Seq {

@@ -33,6 +33,7 @@ use crate::{
 /// that; [`JournalWriter::close`] does so with a limit and tells how it went.
 pub struct JournalWriter {
     paths: Paths,
+    lock_identity: Option<(u64, u64)>,
     queue: Arc<Queue>,
     /// In a mutex only so that the handle can be shared; used by `close` alone.
     ended: Mutex<Receiver<usize>>,
@@ -59,6 +60,7 @@ impl JournalWriter {
         let (tell_end, ended) = sync_channel(1);
         let (directory, own_paths) = (paths.dir.clone(), paths.clone());
         let shared = Arc::clone(&queue);
+        let lock_identity = lock.identity();
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || {
@@ -71,7 +73,7 @@ impl JournalWriter {
                 let _ = tell_end.send(left);
             })
             .map_err(|source| OpenError::File { doing: "start the writer for", path: directory, source })?;
-        Ok(Self { paths: own_paths, queue, ended: Mutex::new(ended), thread: Some(thread) })
+        Ok(Self { paths: own_paths, lock_identity, queue, ended: Mutex::new(ended), thread: Some(thread) })
     }
 
     /// Queues an entry at a position after all earlier ones.
@@ -133,6 +135,13 @@ impl JournalWriter {
     pub fn put_fact(&self, name: &'static str, value: Vec<u8>) -> Result<(), SubmitError> {
         within("a fact", value.len(), TEXT_BYTES_MAX)?;
         self.queue.submit(Command::PutFact { name, value })
+    }
+
+    /// Whether whoever opens the journal's directory finds this journal, locked: somebody may have removed or replaced it. Then
+    /// nobody will read what is stored here.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        self.paths.has_lock(self.lock_identity)
     }
 
     /// Waits until everything submitted so far is stored and synced. Blocks; not for a dispatcher.

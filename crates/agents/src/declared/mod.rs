@@ -129,16 +129,12 @@ impl Adapter for Declared {
     }
 
     /// Its hooks name the file.
-    fn owns_transcript(&self, _path: &str, _session: &str) -> bool {
-        false
-    }
-
     fn reply(&self, _event: &str, _answer: &HookAnswer) -> Option<String> {
         None
     }
 
     /// The user writes its hooks down.
-    fn installer(&self) -> Option<&'static dyn Installer> {
+    fn installer(&self) -> Option<&'static Installer> {
         None
     }
 }

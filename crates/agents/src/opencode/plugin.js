@@ -1,10 +1,12 @@
-// watchkeeper plugin for OpenCode, version 2
-// Hands what happens in OpenCode to watchkeeper-hook. It never makes OpenCode wait and never throws into it.
+// watchkeeper plugin for OpenCode, version 3
+// Hands what happens in OpenCode to watchkeeper-hook. OpenCode waits for no hook, only for the moment that an event takes to be
+// written into a file and a process to be started, and at its own end for what is left. Nothing is thrown into it.
 // Written by `watchkeeper install`, replaced by newer versions, deleted by `watchkeeper uninstall`.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { closeSync, openSync, unlinkSync, writeFileSync } from "node:fs";
+import { lstat, opendir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 
 const COMMAND = ["watchkeeper-hook", "opencode"];
@@ -25,6 +27,11 @@ const TEXT_MAX = 16384;
 const ANSWER_MAX = 65536;
 // Sessions whose last status is remembered.
 const SESSIONS_MAX = 1000;
+// A payload has a name for a moment only; an older one was left behind by an OpenCode that was killed just then. To lose the
+// name does no harm, so that a clock that was set does none: then the payload goes through a pipe.
+const STRAY_AFTER_MS = 3600000;
+// Names looked at for such ones at a start; those behind them stay for another one.
+const SWEPT_NAMES_MAX = 4096;
 
 const FORWARDED = new Set([
   "session.created",
@@ -37,9 +44,16 @@ const FORWARDED = new Set([
 const PERMISSIONS = new Set(["permission.asked", "permission.v2.asked", "permission.updated"]);
 const TURN_ENDS = new Set(["session.execution.succeeded"]);
 const FORWARDED_FAMILIES = ["permission.", "question.", "form."];
+// Work begins with it, and OpenCode is often busy with itself for long right after it.
+const PROMPT = "chat.message";
+// These say only what a session is: before a prompt or after it, they are as true.
+const PORTRAITS = new Set(["session.created", "session.updated"]);
 
 const queue = [];
 let draining;
+// What the queue waits for, and the prompt that did not.
+let underway;
+let overtook;
 
 // At the end of a whole character.
 function cut(text) {
@@ -63,6 +77,28 @@ function remove(path) {
     return true;
   } catch {
     return false;
+  }
+}
+
+const PAYLOAD_NAME = /^\.opencode-\d{1,10}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+// Deletes payloads that were left behind. OpenCode does not wait for this.
+async function sweep() {
+  try {
+    let names = 0;
+    for await (const { name } of await opendir(FOLDER)) {
+      if (++names > SWEPT_NAMES_MAX) break;
+      if (!PAYLOAD_NAME.test(name)) continue;
+      const path = join(FOLDER, name);
+      try {
+        const about = await lstat(path);
+        if (about.isFile() && Date.now() - about.mtimeMs > STRAY_AFTER_MS) await unlink(path);
+      } catch {
+        // Its owner, or another OpenCode, was faster.
+      }
+    }
+  } catch {
+    // There is no such folder, or it cannot be read.
   }
 }
 
@@ -141,7 +177,13 @@ async function tell(one) {
 
 async function drain() {
   for (let next = queue.shift(); next; next = queue.shift()) {
+    underway = next;
     await Promise.race([tell(next), patience(next.answered ? PATIENCE_WITH_HELD_MS : PATIENCE_MS)]);
+    while (overtook) {
+      const prompt = overtook;
+      overtook = undefined;
+      await Promise.race([prompt, patience(PATIENCE_MS)]);
+    }
   }
   draining = undefined;
 }
@@ -149,8 +191,13 @@ async function drain() {
 // `answered`: what becomes of the hook's answer, for an event that may have one. `lost` is called when it was not told.
 function hand(event, payload, { answered, lost } = {}) {
   try {
+    const one = { event, payload: toText(payload), answered, lost };
+    if (event === PROMPT && draining && !overtook && [underway, ...queue].every((it) => PORTRAITS.has(it.event))) {
+      overtook = tell(one);
+      return;
+    }
     if (queue.length >= QUEUE_MAX) queue.shift().lost?.();
-    queue.push({ event, payload: toText(payload), answered, lost });
+    queue.push(one);
     draining ??= drain();
   } catch {
     // What cannot be written as JSON is not told.
@@ -235,6 +282,7 @@ export default {
 
   // The first plugin surface.
   server: async ({ client }) => {
+    void sweep();
     const listen = listener({
       prompt:
         client?.session?.promptAsync &&
@@ -259,6 +307,7 @@ export default {
   setup: async (context) => {
     const events = context?.event?.subscribe;
     if (typeof events !== "function") return;
+    void sweep();
     const listen = listener({
       prompt: context.session?.prompt && ((sessionID, text) => context.session.prompt({ sessionID, text })),
     });

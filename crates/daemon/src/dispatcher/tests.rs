@@ -38,7 +38,7 @@ fn blind_notices() -> FileNotices {
 async fn while_blind_everything_is_looked_at() {
     let home = tempfile::tempdir().unwrap();
     let Life { mut dispatcher, mut sources, .. } = Life::begin(home.path(), blind_notices());
-    let (projects, registry) = (home.path().join("projects/p"), home.path().join("sessions"));
+    let (projects, registry) = (home.path().join("projects").join("p"), home.path().join("sessions"));
     for folder in [&projects, &registry] {
         std::fs::create_dir_all(folder).unwrap();
     }
@@ -50,6 +50,7 @@ async fn while_blind_everything_is_looked_at() {
     std::fs::write(&transcript, format!("{INTERRUPT}\n")).unwrap();
     std::fs::write(registry.join("1.json"), r#"{"pid":1,"sessionId":"s","procStart":"1","status":"busy"}"#)
         .unwrap();
+    #[cfg(unix)] // elsewhere nobody can take a door away: a pipe's name is no file
     std::fs::remove_file(crate::boot::hook_path(&dispatcher.place)).unwrap();
     let config = dispatcher.place.config.join("config.toml");
     std::fs::write(&config, "keep_awake = \"off\"\n").unwrap();
@@ -59,7 +60,7 @@ async fn while_blind_everything_is_looked_at() {
     let read = dispatcher.follower.cursor(&key).map(|cursor| cursor.offset);
     assert_eq!(read, Some(INTERRUPT.len() as u64 + 1), "the transcript of a session that does not work");
     assert_eq!(dispatcher.counters.get("agent_state.stale"), 1, "the state files");
-    assert_eq!(dispatcher.counters.get("door.stolen"), 1);
+    assert_eq!(dispatcher.counters.get("door.stolen"), u64::from(cfg!(unix)));
     assert!(sources.hook_door.is_ours());
     assert_eq!(dispatcher.configuration.settings().keep_awake, watchkeeper_core::settings::KeepAwake::Off);
     assert!(!dispatcher.follower.is_blind(), "a new watcher");
@@ -88,4 +89,94 @@ async fn the_state_is_made_anew_while_the_journal_is_behind_and_our_queue_is_ful
     dispatcher.rebuild();
     assert!(dispatcher.core == before, "{:?}\n{:?}", dispatcher.core.machine(), before.machine());
     assert!(events.try_send(Event::ObserverLeft).is_err() && dispatcher.journal.is_behind(), "still stuck");
+}
+
+/// What a hook of Claude Code's says, as its connection hands it over.
+fn said(delivery: u128, event: &str, more: &str) -> Event {
+    let payload = format!(r#"{{"session_id":"s","hook_event_name":"{event}"{more}}}"#);
+    let now = clock::now();
+    let head = watchkeeper_frame::Head {
+        delivery,
+        started_boot_ns: now.boot.0,
+        boot_id: now.boot_id.0,
+        wall_ms: now.wall.0,
+        ..watchkeeper_frame::Head::default()
+    };
+    let mut room = vec![0; watchkeeper_frame::wire::PREFIX_MAX_BYTES + payload.len()];
+    let mut draft = watchkeeper_frame::wire::draft(&mut room, head, b"claude", event.as_bytes(), []).unwrap();
+    draft.payload_room()[..payload.len()].copy_from_slice(payload.as_bytes());
+    let request = watchkeeper_frame::Request::from_frame(draft.seal(payload.len()).to_vec()).unwrap();
+    let call = crate::event::HookCall { request, caller: Caller { pid: None }, reply: mpsc::channel(2).0 };
+    Event::Hook(Box::new(call))
+}
+
+/// How the session `s` ended.
+fn ended(dispatcher: &Dispatcher) -> Option<String> {
+    dispatcher.core.session(&SessionKey::new(AgentKind::Claude, "s"))?.ended
+}
+
+/// A session of a process that is gone, whose exit was just noticed.
+fn begin_of_the_gone(home: &std::path::Path) -> (Life, watchkeeper_core::ProcessRef) {
+    let mut life = Life::begin(home, FileNotices::new(|_| {}));
+    let process = watchkeeper_core::ProcessRef { pid: 1, start: u64::MAX, boot: clock::now().boot_id };
+    let signal = watchkeeper_core::Signal {
+        key: SessionKey::new(AgentKind::Claude, "s"),
+        incarnation: None,
+        turn: None,
+        thread: watchkeeper_core::signal::Thread::Main,
+        delivery: DeliveryId(1),
+        source: watchkeeper_core::signal::Source::Hook,
+        happened: None,
+        process: Some(watchkeeper_core::signal::AgentProcess { process, shared: false, declared: false }),
+        facts: watchkeeper_core::signal::Facts::default(),
+        body: watchkeeper_core::SignalBody::Started { prompt: None },
+    };
+    assert!(life.dispatcher.apply(InputBody::Signal { signal: Box::new(signal), held: None }).is_some());
+    (life, process)
+}
+
+/// Turns until no exit waits any more; what is stored meanwhile may bring further ones. Time is the test's own.
+async fn settle(dispatcher: &mut Dispatcher, sources: &mut Sources) {
+    for _ in 0..100 {
+        while let Ok(event) = sources.queue.try_recv() {
+            dispatcher.handle(event, sources);
+        }
+        let Some(due) = dispatcher.next_settling() else { return };
+        tokio::time::advance(due.saturating_duration_since(Instant::now())).await;
+        dispatcher.handle(Event::ReconcileDue, sources);
+    }
+    panic!("an exit waits for ever");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exit_takes_its_place_behind_what_hooks_said_before() {
+    let home = tempfile::tempdir().unwrap();
+    let (Life { mut dispatcher, mut sources, events, .. }, process) = begin_of_the_gone(home.path());
+    // One is in the queue, another one is still on its way.
+    events.try_send(said(2, "PreToolUse", r#","tool_name":"Bash","tool_use_id":"t""#)).unwrap();
+    let on_its_way = dispatcher.readers.begin();
+    dispatcher.handle(Event::ProcessExited(process), &mut sources);
+    while let Ok(event) = sources.queue.try_recv() {
+        dispatcher.handle(event, &mut sources);
+    }
+    dispatcher.handle(Event::ReconcileDue, &mut sources);
+    assert_eq!(ended(&dispatcher), None);
+
+    events.try_send(said(3, "SessionEnd", r#","reason":"other""#)).unwrap();
+    drop(on_its_way);
+    assert!(dispatcher.next_look().is_some_and(|due| due <= Instant::now()));
+    settle(&mut dispatcher, &mut sources).await;
+    assert_eq!(ended(&dispatcher).as_deref(), Some("reported"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exit_does_not_wait_for_a_hook_that_says_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let (Life { mut dispatcher, mut sources, .. }, process) = begin_of_the_gone(home.path());
+    let _silent = dispatcher.readers.begin();
+    dispatcher.handle(Event::ProcessExited(process), &mut sources);
+    let due = dispatcher.next_settling().unwrap();
+    assert!(due > Instant::now());
+    settle(&mut dispatcher, &mut sources).await;
+    assert_eq!(ended(&dispatcher).as_deref(), Some("process_exited"));
 }

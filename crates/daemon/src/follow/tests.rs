@@ -128,7 +128,7 @@ fn a_folder_that_nobody_needs_is_not_watched_any_more() {
 #[test]
 fn a_removed_state_file_still_names_its_session() {
     let dir = tempfile::tempdir().unwrap();
-    let projects = dir.path().join("projects/p");
+    let projects = dir.path().join("projects").join("p");
     let registry = dir.path().join("sessions");
     for folder in [&projects, &registry] {
         std::fs::create_dir_all(folder).unwrap();
@@ -145,9 +145,24 @@ fn a_removed_state_file_still_names_its_session() {
     assert_eq!(said(follower.state_files_at(&touched)), [None], "once");
 }
 
+/// As after an overflow of the kernel's queue, or where it gives no notices.
+#[test]
+fn a_state_file_whose_removal_was_not_announced_is_missed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (transcript, file) = home_of(dir.path(), "s");
+    let (mut follower, _) = follower(&transcript, Vec::new());
+    let everything = BTreeSet::new();
+    assert_eq!(follower.state_files_at(&everything).len(), 1);
+    std::fs::remove_file(&file).unwrap();
+    let gone = follower.state_files_at(&everything);
+    assert!(matches!(&gone[..], [gone] if gone.content.is_none() && gone.path == file), "{gone:?}");
+    assert_eq!(gone[0].file.observation.session.as_deref(), Some("s"));
+    assert!(follower.state_files_at(&everything).is_empty(), "once");
+}
+
 /// A home of an agent with one transcript and one state file that names its session.
 fn home_of(dir: &Path, id: &str) -> (PathBuf, PathBuf) {
-    let (projects, registry) = (dir.join("projects/p"), dir.join("sessions"));
+    let (projects, registry) = (dir.join("projects").join("p"), dir.join("sessions"));
     for folder in [&projects, &registry] {
         std::fs::create_dir_all(folder).unwrap();
     }

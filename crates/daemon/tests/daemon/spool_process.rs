@@ -162,11 +162,11 @@ fn an_exit_waits_for_all_that_the_spool_tells_of_the_time_before() {
         daemon.status().sessions.iter().any(|s| s.id == "s" && s.watched).then_some(())
     });
     // More than one turn takes; the end comes last.
-    let told = (10..4000).map(|delivery| {
+    let told = (10..1600).map(|delivery| {
         let prompt = json!({ "prompt": "p", "prompt_id": delivery.to_string() });
         (delivery, "UserPromptSubmit", prompt)
     });
-    let end = (4000, "SessionEnd", json!({ "reason": "other" }));
+    let end = (1600, "SessionEnd", json!({ "reason": "other" }));
     let aside = home.path().join("aside");
     fs::create_dir(&aside).unwrap();
     for (delivery, event, more) in told.chain([end]) {
@@ -178,6 +178,6 @@ fn an_exit_waits_for_all_that_the_spool_tells_of_the_time_before() {
     fs::rename(aside, daemon.place.spool()).unwrap();
     agent.kill();
     assert_eq!(ended(&daemon), "reported");
-    assert_eq!(daemon.counter("spool.taken"), 3993);
+    assert_eq!(daemon.counter("spool.taken"), 1593);
     daemon.stop();
 }

@@ -34,7 +34,8 @@ pub struct HandOver {
 }
 
 /// While it lives a signal that asks for an end (TERM, INT) ends the process at once, and the system releases what it holds.
-/// For the time between the last look at what the handlers heard and the exec: what they hear then, nobody would learn.
+/// For the time between the last look at what the handlers heard and the exec: what they hear then, nobody would learn. A
+/// hangup (HUP) is ignored, and stays so over the exec: there a handler would become the default, which ends the process.
 #[derive(Debug)]
 #[must_use = "dropped, it does nothing"]
 pub struct EndsAtOnce(Vec<Disposition>);
@@ -42,7 +43,9 @@ pub struct EndsAtOnce(Vec<Disposition>);
 impl EndsAtOnce {
     /// From here on; look at what the handlers heard afterwards.
     pub fn begin() -> Self {
-        Self(Disposition::of_ends_replaced())
+        let mut before = Disposition::of_ends_replaced();
+        before.extend(Disposition::of_hangup_ignored());
+        Self(before)
     }
 }
 
@@ -258,7 +261,11 @@ mod tests {
         let raw_file = file.as_raw_fd();
         let handed = HandOver::from_parts(vec![(Kind::Idle, lock, 7)]).unwrap().with_companion(file);
         let mut described = String::new();
+        let hangup = 1 << (libc::SIGHUP - 1);
+        assert_eq!(ignored_before & hangup, 0);
+        let ends_at_once = EndsAtOnce::begin();
         let (mut handed, error) = handed.exec(|text| {
+            assert_eq!(ignored(), ignored_before | hangup, "what is ignored stays so over the exec");
             described.push_str(text);
             Command::new("/nonexistent/program")
         });
@@ -267,7 +274,9 @@ mod tests {
             matches!(&error, HandOverError::Exec { program, .. } if program.ends_with("program")),
             "{error:?}"
         );
-        assert_eq!(ignored(), ignored_before, "who hangs up ends nobody");
+        assert_eq!(ignored(), ignored_before | hangup, "who hangs up ends nobody");
+        drop(ends_at_once);
+        assert_eq!(ignored(), ignored_before);
         let (_, fd, _) = &handed.parts[0];
         assert_eq!(rustix::io::fcntl_getfd(fd), Ok(FdFlags::CLOEXEC));
         assert!(!handed.is_empty());

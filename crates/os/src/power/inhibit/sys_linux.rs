@@ -47,6 +47,14 @@ impl Disposition {
             .collect()
     }
 
+    /// Of SIGHUP, which is ignored from here on; also by the program of an exec, until that says otherwise.
+    pub(super) fn of_hangup_ignored() -> Option<Self> {
+        // SAFETY: zeros are a valid action, see above.
+        let mut ignored: libc::sigaction = unsafe { std::mem::zeroed() };
+        ignored.sa_sigaction = libc::SIG_IGN;
+        Self::exchange(libc::SIGHUP, &raw const ignored)
+    }
+
     /// `new` is null or a valid action.
     fn exchange(signal: libc::c_int, new: *const libc::sigaction) -> Option<Self> {
         let mut action = std::mem::MaybeUninit::uninit();
