@@ -164,7 +164,7 @@ fn the_control_server_reads() {
     session.refused("explain", json!({}), "'session' is missing");
     session.refused("explain", json!({"session": ["one"]}), "is not a text");
     session.refused("list_sessions", json!({"state": "asleep"}), "is none of working");
-    session.refused("list_sessions", json!({"agent": "nobody"}), "no agent that Watchkeeper knows");
+    session.refused("list_sessions", json!({"agent": "no body"}), "no name of an agent");
     session.refused("get_status", json!({"verbose": true}), "no argument 'verbose'");
     session.end();
 }

@@ -1,9 +1,10 @@
 //! Answers of the local interface. What changes something is answered when its row is durable.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
+use watchkeeper_agents::nearest::nearest;
 use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope, Status, Time,
     mcp::{PROVIDER_HOLDS_MAX, check_provider},
@@ -17,7 +18,7 @@ use watchkeeper_api::{
     select::{select, spelled_out},
 };
 use watchkeeper_core::{
-    AgentKind, DeliveryId, InputBody, SessionKey, Signal, SignalBody, Verdict,
+    AgentKind, DeliveryId, InputBody, SessionKey, Signal, SignalBody, Verdict, Wall,
     lease::LEASES_MAX,
     settings::KeepAwake,
     signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
@@ -26,6 +27,7 @@ use watchkeeper_core::{
 use watchkeeper_os::clock;
 
 use crate::{
+    agent_checks::{self, Heard},
     config,
     dispatcher::{Ack, Dispatcher},
     event::{Answer, ApiCall},
@@ -70,7 +72,7 @@ impl Dispatcher {
             Call::GetEvents(params) => match self.events(&params, &view) {
                 Ok(read) => {
                     // A page takes milliseconds from a cold disk, in which nothing else would happen here.
-                    tokio::task::spawn_blocking(move || reply.send(read()));
+                    tokio::task::spawn_blocking(move || _ = reply.send(read())); // the caller may have left
                     return;
                 }
                 Err(failure) => Err(failure),
@@ -176,7 +178,7 @@ impl Dispatcher {
             });
         }
         // Whoever can name the folder of a private instance owns it. A caller that nobody can place gets the least.
-        let is_outside = pid.is_some_and(|pid| match resolve::surroundings(pid) {
+        let is_outside = pid.is_some_and(|pid| match resolve::surroundings(self.declared.adapters(), pid) {
             Surroundings::NoAgent => true,
             Surroundings::Agent(_) | Surroundings::Unknown => false,
         });
@@ -185,7 +187,9 @@ impl Dispatcher {
 
     /// The session of the agent that a caller runs in.
     fn own_session(&self, pid: Option<u32>) -> Option<SessionKey> {
-        let Surroundings::Agent(process) = resolve::surroundings(pid?) else { return None };
+        let Surroundings::Agent(process) = resolve::surroundings(self.declared.adapters(), pid?) else {
+            return None;
+        };
         // What an MCP provider tells of may end with the agent's process, but is not the agent's own session.
         let is_agent_s = |key: &SessionKey| key.agent != AgentKind::Mcp;
         let sessions: Vec<SessionKey> =
@@ -397,6 +401,7 @@ impl Dispatcher {
             counters,
             unknown_events: self.unknown.all().clone(),
             malformed: self.malformed.all().clone(),
+            heard: self.heard.iter().map(|(agent, now)| (agent.to_string(), Time(now.wall))).collect(),
             config_error: self.configuration.error().map(str::to_owned),
         }
     }
@@ -529,6 +534,12 @@ impl Dispatcher {
         caller: Option<u32>,
         reply: Reply,
     ) {
+        if let AgentKind::Declared(_) = params.agent
+            && self.declared.adapters().get(params.agent).is_none()
+        {
+            _ = reply.send(Err(self.not_declared(params.agent))); // the caller may have left
+            return;
+        }
         if params.agent.needs_namespace() != params.namespace.is_some() {
             let needs =
                 if params.agent.needs_namespace() { "needs a namespace" } else { "takes no namespace" };
@@ -553,7 +564,10 @@ impl Dispatcher {
                     return;
                 }
             },
-            None => resolve::agent_above(params.agent, caller).process(),
+            None => {
+                let adapter = self.declared.adapters().get(params.agent);
+                resolve::agent_above(adapter.as_deref(), caller).process()
+            }
         };
         if key.id.is_empty() || key.id.len() > intake::SESSION_ID_BYTES {
             _ = reply.send(Err(Failure::new(ErrorCode::InvalidParams, "a session id has 1 to 256 bytes"))); // may have left
@@ -631,6 +645,17 @@ impl Dispatcher {
         self.acknowledge(Ack::Api { reply, answer: Box::new(answer) });
     }
 
+    /// A name that no adapter has, built in or declared.
+    fn not_declared(&self, agent: AgentKind) -> Failure {
+        let kinds: Vec<AgentKind> = self.declared.adapters().kinds().collect();
+        let names: Vec<&str> = kinds.iter().map(AgentKind::name).collect();
+        let meant = nearest(agent.name(), names.iter().copied());
+        let meant = meant.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+        let message = format!("unknown agent '{agent}'; known are {}{meant}", names.join(", "));
+        Failure::new(ErrorCode::InvalidParams, message)
+            .with_hint("A file in the folder `agents` of the configuration can declare another.")
+    }
+
     /// The checks that only the daemon can make.
     fn checks(&self) -> Vec<watchkeeper_api::method::Check> {
         let mut checks = vec![keep_awake::check(&self.core.machine())];
@@ -676,23 +701,15 @@ impl Dispatcher {
                 Some("please report them"),
             );
         }
-        for (agent, now) in &self.heard {
-            let unknown: Vec<String> = self
-                .unknown
-                .all()
-                .iter()
-                .filter_map(|(name, count)| {
-                    Some(format!("{} ({count})", name.strip_prefix(&format!("{agent}."))?))
-                })
-                .take(5)
-                .collect();
-            let detail = if unknown.is_empty() {
-                format!("last heard {}", Time(now.wall))
-            } else {
-                format!("last heard {}; unknown events: {}", Time(now.wall), unknown.join(", "))
-            };
-            check(&format!("heard-{agent}"), CheckLevel::Ok, detail, None);
+        checks.extend(self.declared.checks());
+        let mut activity: BTreeMap<AgentKind, Wall> = BTreeMap::new();
+        for session in self.core.sessions() {
+            let last = activity.entry(session.key.agent).or_insert(session.last_activity);
+            *last = (*last).max(session.last_activity);
         }
+        let hooks = self.heard.iter().map(|(agent, now)| (*agent, now.wall)).collect();
+        let (unknown, malformed) = (&self.unknown, &self.malformed);
+        checks.extend(agent_checks::checks(&Heard { hooks, activity, unknown, malformed }));
         checks
     }
 }

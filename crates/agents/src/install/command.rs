@@ -85,7 +85,7 @@ impl Wiring {
 
     /// The program and its arguments up to the agent, for a caller that needs no shell; the event follows.
     #[must_use]
-    pub fn words(&self, agent: AgentKind) -> Vec<&str> {
+    pub fn words<'a>(&'a self, agent: &'a AgentKind) -> Vec<&'a str> {
         let options = self.instance.options().into_iter().map(|word| match word {
             Word::Plain(word) | Word::Path(word) => word,
         });

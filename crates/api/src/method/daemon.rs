@@ -58,6 +58,9 @@ pub struct DaemonStatus {
     pub unknown_events: BTreeMap<String, u64>,
     /// Payloads and records that are not what their agent sends, by agent.
     pub malformed: BTreeMap<String, u64>,
+    /// When the last hook of each agent came, since the daemon started.
+    #[serde(default)]
+    pub heard: BTreeMap<String, Time>,
     /// Why the configuration file is not in force; `null`: it is.
     #[serde(default)]
     pub config_error: Option<String>,

@@ -203,7 +203,7 @@ impl Control {
         let agent = arguments.text("agent")?;
         let agent: Option<AgentKind> = agent
             .map(|name| {
-                name.parse().map_err(|_| arguments.wrong("agent", "is no agent that Watchkeeper knows"))
+                AgentKind::named(&name).map_err(|_| arguments.wrong("agent", "is no name of an agent"))
             })
             .transpose()?;
         let mut sessions = self.status()?.sessions;
