@@ -17,6 +17,8 @@ use crate::{json::clipped, nearest::nearest};
 pub const FILE_BYTES_MAX: usize = 64 * 1024;
 /// Problems said of one file; further ones are left out.
 const PROBLEMS_MAX: usize = 16;
+/// Problems looked for, of which the first of the text are said; the rest of a hostile file is not worth its time.
+const PROBLEMS_SOUGHT_MAX: usize = 16 * PROBLEMS_MAX;
 /// Rules in one section; more are refused.
 const RULES_MAX: usize = 128;
 /// Words in one list; more are refused.
@@ -375,12 +377,15 @@ impl Checker<'_> {
 
     fn only(&mut self, place: Place<'_>, allowed: &'static [&'static str]) {
         for (key, _) in place.table.iter() {
+            if self.has_enough() {
+                return;
+            }
             if !allowed.contains(&key) {
                 let nearest = nearest(key, allowed.iter().copied());
                 let shown = clipped(key, GIVEN_BYTES_MAX).to_owned();
                 let line = self.line(place.table, key);
                 let kind = ProblemKind::UnknownKey { allowed, nearest };
-                self.say(Problem { line, key: place.key(&shown), kind });
+                self.problems.push(Problem { line, key: place.key(&shown), kind });
             }
         }
     }
@@ -482,15 +487,15 @@ impl Checker<'_> {
     }
 
     fn push(&mut self, place: Place<'_>, key: &str, kind: ProblemKind) {
+        if self.has_enough() {
+            return;
+        }
         let line = self.line(place.table, key);
-        self.say(Problem { line, key: place.key(key), kind });
+        self.problems.push(Problem { line, key: place.key(key), kind });
     }
 
-    fn say(&mut self, problem: Problem) {
-        // All of a hostile file are not worth their memory; those that count are sorted out later.
-        if self.problems.len() < 16 * PROBLEMS_MAX {
-            self.problems.push(problem);
-        }
+    const fn has_enough(&self) -> bool {
+        self.problems.len() >= PROBLEMS_SOUGHT_MAX
     }
 
     /// The line of a key, else the first line of anything in its table.

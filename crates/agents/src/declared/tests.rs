@@ -247,3 +247,30 @@ fn no_file_says_more_than_a_screen() {
     let rules = "[[hooks.signals]]\nevent = \"x\"\nsignal = \"idle\"\n".repeat(127);
     check_file(&small(&rules), &["line 6: 'hooks.signals' has more than 128 entries"]);
 }
+
+/// The daemon reads files while everybody else waits.
+#[test]
+fn a_hostile_file_costs_little_time() {
+    let inline: String =
+        (0..128).map(|n| format!("{{event=\"e{n}\",x=1,signal=\"{}\"}},", "y".repeat(200))).collect();
+    for (what, text) in [
+        ("nested arrays", format!("a={}", "[".repeat(60_000))),
+        ("nested tables", format!("a={}", "{a=".repeat(20_000))),
+        ("a long path", format!("{}a=1", "a.".repeat(30_000))),
+        ("a table far below", format!("[{}a]", "a.".repeat(30_000))),
+        ("unknown keys", (0..6000).map(|n| format!("k{n}=1\n")).collect()),
+        ("tables", (0..8000).map(|n| format!("[t{n}]\n")).collect()),
+        ("tables of one array", "[[a]]\n".repeat(10_000)),
+        ("paths", (0..1000).map(|n| format!("{}k{n}=1\n", "a.".repeat(25))).collect()),
+        ("rules", small(&format!("[hooks]\nsignals=[{inline}]"))),
+        (
+            "conditions",
+            small(&format!("when={{{}}}", (0..6000).map(|n| format!("k{n}=1.5,")).collect::<String>())),
+        ),
+    ] {
+        let began = std::time::Instant::now();
+        assert!(Declared::parse(&text[..text.len().min(FILE_BYTES_MAX)]).is_err(), "{what}");
+        let took = began.elapsed();
+        assert!(took < std::time::Duration::from_secs(2), "{what}: {took:?}");
+    }
+}
