@@ -6,7 +6,7 @@ use watchkeeper_core::{
     signal::{Facts, SignalBody, Thread},
 };
 
-use crate::ancestry::{AncestryRules, ProcessInfo};
+use crate::ancestry::{AncestryRules, Found, ProcessInfo, find};
 
 /// A signal before the shell adds who sent it, when it was received and its delivery id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,11 +70,19 @@ pub struct StateFile {
 }
 
 /// One agent. All methods are pure and total.
-pub trait Adapter: std::fmt::Debug + Sync {
+pub trait Adapter: std::fmt::Debug + Send + Sync {
     fn kind(&self) -> AgentKind;
     /// Whether the end of background work starts a turn by itself.
     fn wakes_model(&self) -> bool;
-    fn ancestry(&self) -> &'static AncestryRules;
+    /// The rules by which its process is found. An adapter that answers [`Adapter::find_agent`] and [`Adapter::can_ask`]
+    /// itself has none.
+    fn ancestry(&self) -> &'static AncestryRules<'static> {
+        &AncestryRules::NOBODY
+    }
+    /// Which process of a chain, nearest first, is the agent.
+    fn find_agent(&self, chain: &[ProcessInfo]) -> Found {
+        find(self.ancestry(), chain)
+    }
     /// Whether the process that `ancestry` found can ask a person (not in print or exec mode); `None` when its command
     /// line does not tell. The shell adds it to the facts of what this process sends.
     fn can_ask(&self, agent: &ProcessInfo) -> Option<bool> {
@@ -116,6 +124,6 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
         AgentKind::OpenCode => Some(&crate::opencode::OpenCode),
         AgentKind::Gemini => Some(&crate::gemini::Gemini),
         AgentKind::Qwen => Some(&crate::qwen::Qwen),
-        AgentKind::Acp | AgentKind::Mcp | AgentKind::Run => None,
+        AgentKind::Acp | AgentKind::Mcp | AgentKind::Run | AgentKind::Declared(_) => None,
     }
 }

@@ -16,25 +16,38 @@ pub struct ProcessInfo {
 
 /// How an adapter recognises its agent. Never a substring anywhere in a command line.
 #[derive(Debug)]
-pub struct AncestryRules {
+pub struct AncestryRules<'a> {
     /// File stems of the executable, ASCII case-insensitive (`claude`, `codex`).
-    pub stems: &'static [&'static str],
+    pub stems: &'a [&'a str],
     /// A path segment sequence that the executable's path must contain (versioned install folders), e.g.
     /// `claude-code/bin`.
-    pub path_contains: &'static [&'static str],
+    pub path_contains: &'a [&'a str],
     /// Interpreters (`node`, `bun`) with the script paths' tails that mark the agent.
-    pub scripts: &'static [(&'static str, &'static str)],
+    pub scripts: &'a [(&'a str, &'a str)],
     /// Argument words that make a match a helper to pass over (`bg-pty-host`, `bg-spare`).
-    pub helpers: &'static [&'static str],
+    pub helpers: &'a [&'a str],
     /// Argument words that make a match a shared host (`app-server`).
-    pub shared: &'static [&'static str],
+    pub shared: &'a [&'a str],
     /// A matched interpreter is only used when no native child of it matched before it (Codex's node wrapper).
-    pub wrapper_scripts: &'static [&'static str],
+    pub wrapper_scripts: &'a [&'a str],
     /// Options of print mode, where nobody can be asked.
-    pub print_options: &'static [&'static str],
+    pub print_options: &'a [&'a str],
 }
 
-impl AncestryRules {
+impl AncestryRules<'static> {
+    /// Matches no process.
+    pub const NOBODY: Self = Self {
+        stems: &[],
+        path_contains: &[],
+        scripts: &[],
+        helpers: &[],
+        shared: &[],
+        wrapper_scripts: &[],
+        print_options: &[],
+    };
+}
+
+impl AncestryRules<'_> {
     /// Whether a person can be asked, by the options on the command line; `None` for an agent without such options, and
     /// for a process whose command line cannot be read.
     #[must_use]
@@ -68,7 +81,7 @@ enum Match<'a> {
 /// Walks up a chain (nearest first) to the agent: at most [`MAX_HOPS`] processes, never past pid 1, a cycle, a missing
 /// link, or a parent that started after its child (its pid was reused).
 #[must_use]
-pub fn find(rules: &AncestryRules, chain: &[ProcessInfo]) -> Found {
+pub fn find(rules: &AncestryRules<'_>, chain: &[ProcessInfo]) -> Found {
     let mut seen: Vec<u32> = Vec::new();
     let mut passed_native = false;
     for (index, process) in chain.iter().enumerate() {
@@ -107,7 +120,7 @@ pub fn find(rules: &AncestryRules, chain: &[ProcessInfo]) -> Found {
     Found::None { why: "no ancestor is this agent" }
 }
 
-fn classify<'a>(rules: &AncestryRules, process: &'a ProcessInfo) -> Match<'a> {
+fn classify<'a>(rules: &AncestryRules<'_>, process: &'a ProcessInfo) -> Match<'a> {
     let stem = stem(&process.exe);
     let by_stem = |name: &str| rules.stems.iter().any(|s| s.eq_ignore_ascii_case(name));
     // The kernel's name counts only where the executable cannot be read.

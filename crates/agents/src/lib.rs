@@ -10,10 +10,13 @@ pub mod hook_time;
 pub mod install;
 pub mod json;
 pub mod line_scanner;
+pub mod maturity;
+pub mod nearest;
 
 pub mod claude;
 pub mod codex;
 pub mod copilot;
+pub mod declared;
 pub mod gemini;
 pub mod opencode;
 pub mod qwen;
@@ -25,4 +28,5 @@ mod reply;
 mod task_notification;
 
 pub use adapter::{Adapter, Observation, Parsed, StateFile, TranscriptReader, adapter};
+pub use declared::{AdapterRef, Adapters, Declared};
 pub use line_scanner::LineScanner;

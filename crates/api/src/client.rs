@@ -61,6 +61,10 @@ pub struct ClientOptions {
     pub answer_within: Duration,
     /// The caller's name and version, for the daemon's log.
     pub name: String,
+    /// As in [`InitializeParams`].
+    pub capability: Option<String>,
+    /// As in [`InitializeParams`].
+    pub provider: Option<String>,
 }
 
 /// One initialized connection.
@@ -83,7 +87,13 @@ pub struct Subscription {
 impl ClientOptions {
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { connect_within: CONNECT_WITHIN, answer_within: ANSWER_WITHIN, name: name.into() }
+        Self {
+            connect_within: CONNECT_WITHIN,
+            answer_within: ANSWER_WITHIN,
+            name: name.into(),
+            capability: None,
+            provider: None,
+        }
     }
 }
 
@@ -127,8 +137,12 @@ impl Client {
             scope: crate::Scope::Session,
         };
         let mut client = Self { frames, answer_within: options.answer_within, next_id: 1, hello };
-        client.hello = client
-            .call::<Initialize>(&InitializeParams { protocol: PROTOCOL, client: options.name.clone() })?;
+        client.hello = client.call::<Initialize>(&InitializeParams {
+            protocol: PROTOCOL,
+            client: options.name.clone(),
+            capability: options.capability.clone(),
+            provider: options.provider.clone(),
+        })?;
         Ok(client)
     }
 

@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod duration;
+pub mod mcp;
 pub mod method;
 pub mod rpc;
 pub mod schema;

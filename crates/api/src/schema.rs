@@ -101,7 +101,7 @@ mod tests {
             })
         );
         assert_eq!(
-            trace::of::<method::SessionStartParams>()["properties"]["agent"]["enum"][0],
+            trace::of::<method::SessionStartParams>()["properties"]["agent"]["examples"][0],
             json!("claude")
         );
         let status = trace::of::<Status>();

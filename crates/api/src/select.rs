@@ -117,7 +117,7 @@ fn split(selector: &str) -> Option<(AgentKind, Option<&str>, &str)> {
         Some((agent, namespace)) => (agent, Some(namespace)),
         None => (agent, None),
     };
-    agent.parse().ok().map(|agent| (agent, namespace, id))
+    AgentKind::named(agent).ok().map(|agent| (agent, namespace, id))
 }
 
 #[cfg(test)]
@@ -164,8 +164,9 @@ mod tests {
     #[test]
     fn spells_out_new_keys() {
         assert_eq!(spelled_out("opencode:1").map(|k| k.to_string()).as_deref(), Some("opencode:1"));
+        assert_eq!(spelled_out("cursor:1").map(|k| k.to_string()).as_deref(), Some("cursor:1"));
         assert_eq!(spelled_out("acp/zed:1").map(|k| k.to_string()).as_deref(), Some("acp/zed:1"));
-        for text in ["acp:1", "claude/x:1", "claude:", "nobody:1", "claude"] {
+        for text in ["acp:1", "claude/x:1", "claude:", "no body:1", "claude"] {
             assert_eq!(spelled_out(text), None, "{text}");
         }
     }

@@ -15,6 +15,7 @@ use crate::command::{
     explain::ExplainArgs,
     hold::{HoldArgs, ReleaseArgs},
     install::{InstallArgs, UninstallArgs},
+    mcp::McpArgs,
     session::{ActivityArgs, SelectArgs, SoftlockArgs, StartArgs, StopArgs},
     status::StatusArgs,
     up::UpArgs,
@@ -109,6 +110,8 @@ pub(crate) enum Command {
     /// Run, stop, restart or describe the daemon
     #[command(subcommand)]
     Daemon(DaemonArgs),
+    /// Serve MCP on standard input and output, for an agent
+    Mcp(McpArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Describe the local interface

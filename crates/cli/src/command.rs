@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod hold;
 mod hooks;
 pub(crate) mod install;
+pub(crate) mod mcp;
 pub(crate) mod session;
 pub(crate) mod status;
 pub(crate) mod up;
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Doctor => doctor::run(&app()?),
         Command::Config(args) => config::run(&app()?, &args),
         Command::Daemon(args) => daemon::run(&global, &args),
+        Command::Mcp(args) => mcp::run(&app()?, args),
         Command::Completions(args) => completions::run(&args),
         Command::Api(ApiCommand::Schema) => api::schema(),
         Command::DemoAgent { hook } => demo::play(&app()?.instance, &hook).map(|()| exit::SUCCESS),

@@ -155,12 +155,19 @@ impl Complaint {
 
     /// For programs, one line.
     pub(crate) fn json(&self) -> String {
-        if self.quiet {
-            return String::new();
-        }
+        if self.quiet { String::new() } else { format!("{}\n", self.value()) }
+    }
+
+    /// For programs.
+    pub(crate) fn value(&self) -> serde_json::Value {
         let error =
             serde_json::json!({"what": self.what, "why": self.why, "do": self.todo, "exit": self.exit});
-        format!("{}\n", serde_json::json!({"version": 1, "error": error}))
+        serde_json::json!({"version": 1, "error": error})
+    }
+
+    /// For people who read it in another program.
+    pub(crate) fn plain(&self) -> String {
+        self.text(&Terminal::PLAIN).trim_end().to_owned()
     }
 }
 

@@ -9,6 +9,7 @@ mod exit;
 mod install;
 mod instance;
 mod launch;
+mod mcp;
 mod output;
 
 use std::{io::Write, process::ExitCode};

@@ -40,6 +40,7 @@ Commands:
   doctor          Check everything that must work, one line each
   config          Read and change settings
   daemon          Run, stop, restart or describe the daemon
+  mcp             Serve MCP on standard input and output, for an agent
   completions     Print the completions of a shell
   api             Describe the local interface
 
@@ -123,7 +124,7 @@ fn settings_are_kept_without_a_daemon_too() {
 #[test]
 fn wrong_usage_has_its_own_code() {
     let instance = Instance::new();
-    for words in [&["wait", "x"][..], &["start", "nobody"], &["hold", "--for", "soon"], &["frobnicate"], &[]]
+    for words in [&["wait", "x"][..], &["start", "no body"], &["hold", "--for", "soon"], &["frobnicate"], &[]]
     {
         assert_eq!(instance.run(words).status.code(), Some(2), "{words:?}");
     }

@@ -45,7 +45,7 @@ use std::collections::BTreeMap;
 pub use crate::core::Core;
 pub use deadline::DeadlineKind;
 pub use effect::Effect;
-pub use identity::{AgentKind, DeliveryId, Incarnation, ProcessRef, SessionKey, TurnId};
+pub use identity::{AgentKind, DeclaredName, DeliveryId, Incarnation, ProcessRef, SessionKey, TurnId};
 pub use input::{Input, InputBody};
 pub use invariant::Violation;
 pub use marks::{ALL_MARKS, Mark, Marks};

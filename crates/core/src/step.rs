@@ -63,7 +63,9 @@ pub(crate) struct Rules<'a> {
 
 impl Rules<'_> {
     pub(crate) fn wakes_model(&self, agent: crate::AgentKind) -> bool {
-        self.traits.get(&agent).is_some_and(|t| t.wakes_model)
+        // Of a declared agent it is not known: a stop that waits for a turn which never comes costs the grace, no more.
+        let unknown = matches!(agent, crate::AgentKind::Declared(_));
+        self.traits.get(&agent).map_or(unknown, |t| t.wakes_model)
     }
 }
 

@@ -1,22 +1,24 @@
 //! Answers of the local interface. What changes something is answered when its row is durable.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
+use watchkeeper_agents::nearest::nearest;
 use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope, Status, Time,
+    mcp::{PROVIDER_HOLDS_MAX, check_provider},
     method::{
         Acknowledged, CheckLevel, ConfigPath, ConfigValue, ConfigValues, DaemonStatus, Doctor,
         EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, EventsParams, EvidenceRow, Explained, Hold,
-        HoldReleaseParams, HoldTakeParams, Holds, Initialized, JournalState, KeyChange, Left, PlacePaths,
-        Released, SessionStartParams, SettingSource, Subscribed, WatchCoverage, Why,
+        HoldReleaseParams, HoldTakeParams, Holds, InitializeParams, Initialized, JournalState, KeyChange,
+        Left, PlacePaths, Released, SessionStartParams, SettingSource, Subscribed, WatchCoverage, Why,
     },
     rpc::PROTOCOL,
-    select::select,
+    select::{select, spelled_out},
 };
 use watchkeeper_core::{
-    DeliveryId, InputBody, SessionKey, Signal, SignalBody, Verdict,
+    AgentKind, DeliveryId, InputBody, SessionKey, Signal, SignalBody, Verdict, Wall,
     lease::LEASES_MAX,
     settings::KeepAwake,
     signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
@@ -25,9 +27,11 @@ use watchkeeper_core::{
 use watchkeeper_os::clock;
 
 use crate::{
+    agent_checks::{self, Heard},
     config,
     dispatcher::{Ack, Dispatcher},
     event::{Answer, ApiCall},
+    grant::{self, Grant, View},
     intake, keep_awake,
     resolve::{self, Surroundings},
     succession::RESTART,
@@ -40,12 +44,9 @@ const CAPABILITIES: [(&str, u32); 3] = [("events", 1), ("holds", 1), (RESTART, 1
 
 type Answered = Result<Answer, Failure>;
 
-/// What a caller inside an agent is restricted to.
-type OwnSession = Option<SessionKey>;
-
 impl Dispatcher {
     pub(crate) fn answer(&mut self, asked: ApiCall) {
-        let ApiCall { caller, scope, call, reply } = asked;
+        let ApiCall { caller, grant, call, reply } = asked;
         self.counters.add("api.calls");
         if self.journal.is_behind() && call.scope() == Scope::Machine {
             let failure =
@@ -53,24 +54,30 @@ impl Dispatcher {
             _ = reply.send(Err(failure)); // the caller may have left
             return;
         }
-        let own = (scope == Some(Scope::Session)).then(|| self.own_session(caller.pid));
+        let view = match &grant {
+            None | Some(Grant::Scope(Scope::Session)) => View::Own(self.own_session(caller.pid)),
+            Some(Grant::Scope(Scope::Machine) | Grant::Control { .. }) => View::All,
+            Some(Grant::Provider { namespace }) => View::Namespace(namespace.clone()),
+        };
+        let namespace = grant.as_ref().and_then(Grant::namespace);
+        let source = if grant.as_ref().is_some_and(Grant::is_mcp) { Source::Mcp } else { Source::User };
         let answered = match call {
             Call::Initialize(params) => {
                 tracing::debug!(client = params.client, "a client introduced itself");
-                self.initialized(caller.pid)
+                self.initialized(&params, caller.pid)
             }
-            Call::GetStatus(_) => value(&self.status(own)),
-            Call::GetWhy(_) => value(&self.verdict(own.as_ref())),
-            Call::Explain(params) => self.explained(&params.session, own),
-            Call::GetEvents(params) => match self.events(&params, own) {
+            Call::GetStatus(_) => value(&self.status(&view)),
+            Call::GetWhy(_) => value(&self.verdict(&view)),
+            Call::Explain(params) => self.explained(&params.session, &view),
+            Call::GetEvents(params) => match self.events(&params, &view) {
                 Ok(read) => {
                     // A page takes milliseconds from a cold disk, in which nothing else would happen here.
-                    tokio::task::spawn_blocking(move || reply.send(read()));
+                    tokio::task::spawn_blocking(move || _ = reply.send(read())); // the caller may have left
                     return;
                 }
                 Err(failure) => Err(failure),
             },
-            Call::Subscribe(params) => self.subscribed(params.session.as_deref(), own),
+            Call::Subscribe(params) => self.subscribed(params.session.as_deref(), &view),
             Call::GetConfigPath(_) => value(&ConfigPath {
                 path: self.configuration.path().display().to_string(),
                 exists: self.configuration.path().exists(),
@@ -87,16 +94,31 @@ impl Dispatcher {
             }
             Call::GetDaemonStatus(_) => value(&self.daemon_status()),
             Call::GetDoctor(_) => value(&Doctor { checks: self.checks() }),
-            Call::HoldList(_) => value(&Holds { holds: self.holds() }),
+            Call::HoldList(_) => value(&Holds { holds: self.holds_of(namespace) }),
             Call::DaemonStop(_) => {
                 let left = self.what_is_left();
                 self.stop("a person asked for it".to_owned());
                 value(&Left { left })
             }
             Call::DaemonRestart(params) => self.restart(&params).and_then(|restarting| value(&restarting)),
-            Call::HoldTake(params) => return self.take_hold(params, reply),
-            Call::HoldRelease(params) => return self.release_holds(&params, reply),
-            Call::SessionStart(params) => return self.start_session(params, caller.pid, reply),
+            Call::HoldTake(params) => return self.take_hold(params, namespace, reply),
+            Call::HoldRelease(params) => return self.release_holds(&params, namespace, reply),
+            Call::SessionStart(params) => {
+                let key = SessionKey {
+                    agent: params.agent,
+                    namespace: params.namespace.as_deref().map(cut),
+                    id: params.id.clone().unwrap_or_else(fresh_id),
+                };
+                if !view.sees(&key) {
+                    let failure = Failure::new(
+                        ErrorCode::Forbidden,
+                        format!("'{key}' is not a session of this provider"),
+                    );
+                    _ = reply.send(Err(failure)); // the caller may have left
+                    return;
+                }
+                return self.start_session(params, key, source, caller.pid, reply);
+            }
             Call::SessionStop(params) => {
                 let body = if params.end {
                     SignalBody::SessionEnded { reason: EndReason::Stopped, successor: None }
@@ -104,31 +126,29 @@ impl Dispatcher {
                     let final_message = params.message.map(|m| cut(&m));
                     SignalBody::Stopped { final_message, can_continue: false, continued: false, live: None }
                 };
-                return self.say(&params.session, body, reply);
+                return self.say(&params.session, &view, source, body, reply);
             }
             Call::SessionActivity(params) => {
-                return self.say(&params.session, SignalBody::Activity { what: Activity::Manual }, reply);
+                let body = SignalBody::Activity { what: Activity::Manual };
+                return self.say(&params.session, &view, source, body, reply);
             }
             Call::SessionSoftlock(params) => {
                 let body =
                     SignalBody::SoftLocked { reason: cut(&params.reason), subject: LockSubject::Session };
-                return self.say(&params.session, body, reply);
+                return self.say(&params.session, &view, source, body, reply);
             }
             Call::SessionClearSoftlock(params) => {
-                return self.say(&params.session, SignalBody::SoftLockCleared, reply);
+                return self.say(&params.session, &view, source, SignalBody::SoftLockCleared, reply);
             }
-            Call::SessionRemove(params) => return self.say(&params.session, SignalBody::Removed, reply),
+            Call::SessionRemove(params) => {
+                return self.say(&params.session, &view, source, SignalBody::Removed, reply);
+            }
         };
         _ = reply.send(answered); // the caller may have left
     }
 
-    fn initialized(&self, pid: Option<u32>) -> Answered {
-        // Whoever can name the folder of a private instance owns it. A caller that nobody can place gets the least.
-        let is_outside = pid.is_some_and(|pid| match resolve::surroundings(pid) {
-            Surroundings::NoAgent => true,
-            Surroundings::Agent(_) | Surroundings::Unknown => false,
-        });
-        let scope = if self.private || is_outside { Scope::Machine } else { Scope::Session };
+    fn initialized(&self, params: &InitializeParams, pid: Option<u32>) -> Answered {
+        let grant = self.granted(params, pid)?;
         let initialized = Initialized {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -137,36 +157,62 @@ impl Dispatcher {
                 .filter(|(name, _)| *name != RESTART || self.can_restart())
                 .map(|(name, v)| ((*name).to_owned(), *v))
                 .collect(),
-            scope,
+            scope: grant.scope(),
         };
         let mut answer = value(&initialized)?;
-        answer.granted = Some(scope);
+        answer.granted = Some(grant);
         Ok(answer)
     }
 
+    /// A provider's name binds whoever gives it; a capability widens; else the caller's place decides.
+    fn granted(&self, params: &InitializeParams, pid: Option<u32>) -> Result<Grant, Failure> {
+        if let Some(name) = &params.provider {
+            check_provider(name)
+                .map_err(|error| Failure::new(ErrorCode::InvalidParams, error.to_string()))?;
+            return Ok(Grant::Provider { namespace: name.clone() });
+        }
+        if let Some(shown) = &params.capability {
+            return grant::control(&self.place.state, shown).map_err(|problem| {
+                Failure::new(ErrorCode::Forbidden, format!("the capability counts for nothing: {problem}"))
+                    .with_hint("Run `watchkeeper install --mcp` again.")
+            });
+        }
+        // Whoever can name the folder of a private instance owns it. A caller that nobody can place gets the least.
+        let is_outside = pid.is_some_and(|pid| match resolve::surroundings(self.declared.adapters(), pid) {
+            Surroundings::NoAgent => true,
+            Surroundings::Agent(_) | Surroundings::Unknown => false,
+        });
+        Ok(Grant::Scope(if self.private || is_outside { Scope::Machine } else { Scope::Session }))
+    }
+
     /// The session of the agent that a caller runs in.
-    fn own_session(&self, pid: Option<u32>) -> OwnSession {
-        let Surroundings::Agent(process) = resolve::surroundings(pid?) else { return None };
+    fn own_session(&self, pid: Option<u32>) -> Option<SessionKey> {
+        let Surroundings::Agent(process) = resolve::surroundings(self.declared.adapters(), pid?) else {
+            return None;
+        };
+        // What an MCP provider tells of may end with the agent's process, but is not the agent's own session.
+        let is_agent_s = |key: &SessionKey| key.agent != AgentKind::Mcp;
         let sessions: Vec<SessionKey> =
-            self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).collect();
+            self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).filter(is_agent_s).collect();
         let live =
             sessions.iter().find(|k| self.core.session(k).is_some_and(|s| s.state != ShownState::Ended));
         live.or(sessions.first()).cloned()
     }
 
-    fn sessions_for(&self, own: Option<OwnSession>) -> Vec<SessionView> {
-        match own {
-            None => self.core.sessions(),
-            Some(own) => own.and_then(|key| self.core.session(&key)).into_iter().collect(),
+    fn sessions_for(&self, view: &View) -> Vec<SessionView> {
+        match view {
+            View::Own(own) => own.iter().filter_map(|key| self.core.session(key)).collect(),
+            View::All | View::Namespace(_) => {
+                self.core.sessions().into_iter().filter(|session| view.sees(&session.key)).collect()
+            }
         }
     }
 
-    fn status(&self, own: Option<OwnSession>) -> Status {
-        let restricted = own.is_some();
-        let why = self.why_for(own.as_ref());
-        let sessions = self.sessions_for(own);
+    fn status(&self, view: &View) -> Status {
+        let why = self.why_for(view);
+        let sessions = self.sessions_for(view);
         let mut status = Status::of_views(self.revision, &self.core.machine(), why, &sessions);
-        if restricted {
+        if view.is_restricted() {
             let visible: Vec<String> = sessions.iter().map(|s| s.key.to_string()).collect();
             status.machine.reasons.retain(|r| r.session.as_ref().is_none_or(|s| visible.contains(s)));
         }
@@ -180,11 +226,16 @@ impl Dispatcher {
     }
 
     /// The reason in one line, without the names of sessions that the caller may not see.
-    fn why_for(&self, own: Option<&OwnSession>) -> String {
+    fn why_for(&self, view: &View) -> String {
         let (line, machine) = (self.core.why(), self.core.machine());
-        let Some(own) = own else { return line };
-        let (mine, others): (Vec<_>, Vec<_>) =
-            machine.reasons.iter().filter(|r| r.session.is_some()).partition(|r| r.session == *own);
+        if !view.is_restricted() {
+            return line;
+        }
+        let (mine, others): (Vec<_>, Vec<_>) = machine
+            .reasons
+            .iter()
+            .filter(|r| r.session.is_some())
+            .partition(|r| r.session.as_ref().is_some_and(|key| view.sees(key)));
         if others.is_empty() {
             return line;
         }
@@ -193,7 +244,7 @@ impl Dispatcher {
         format!("{what}: {}", seen.unwrap_or_else(|| "another session works".to_owned()))
     }
 
-    fn verdict(&self, own: Option<&OwnSession>) -> Why {
+    fn verdict(&self, view: &View) -> Why {
         let machine = self.core.machine();
         let code = match (machine.awake, machine.wanted) {
             (true, _) => "demand",
@@ -204,22 +255,27 @@ impl Dispatcher {
             (false, false) => "no_demand",
         };
         let awake = if code == "unknown" { None } else { Some(machine.awake) };
-        Why { awake, why: self.why_for(own), code: code.to_owned() }
+        Why { awake, why: self.why_for(view), code: code.to_owned() }
     }
 
-    fn find(&self, selector: &str, own: Option<&OwnSession>) -> Result<SessionKey, Failure> {
+    fn find(&self, selector: &str, view: &View) -> Result<SessionKey, Failure> {
+        // A provider's program names its sessions whole; a beginning must never hit another one.
+        let whole = match view {
+            View::All | View::Own(_) => None,
+            View::Namespace(_) => Some(spelled_out(selector)),
+        };
         let keys: Vec<SessionKey> = self
             .core
             .sessions()
             .into_iter()
             .map(|s| s.key)
-            .filter(|k| own.is_none_or(|o| o.as_ref() == Some(k)))
+            .filter(|key| view.sees(key) && whole.as_ref().is_none_or(|whole| whole.as_ref() == Some(key)))
             .collect();
         select(selector, &keys).map_err(Failure::from)
     }
 
-    fn explained(&self, selector: &str, own: Option<OwnSession>) -> Answered {
-        let key = self.find(selector, own.as_ref())?;
+    fn explained(&self, selector: &str, view: &View) -> Answered {
+        let key = self.find(selector, view)?;
         let gone = || Failure::new(ErrorCode::UnknownSession, format!("'{key}' is not remembered any more"));
         let session = self.core.session(&key).ok_or_else(gone)?;
         let evidence = self.core.explain(&key).ok_or_else(gone)?;
@@ -233,12 +289,14 @@ impl Dispatcher {
     fn events(
         &self,
         params: &EventsParams,
-        own: Option<OwnSession>,
+        view: &View,
     ) -> Result<impl FnOnce() -> Answered + Send + 'static, Failure> {
-        let key = match (&params.session, &own) {
-            (Some(selector), _) => Some(self.find(selector, own.as_ref())?),
-            (None, Some(own)) => Some(own.clone().ok_or_else(no_own_session)?),
-            (None, None) => None,
+        let key = match (&params.session, view) {
+            (Some(selector), _) => Some(self.find(selector, view)?),
+            (None, View::Own(own)) => Some(own.clone().ok_or_else(no_own_session)?),
+            (None, View::All) => None,
+            // Never granted; a page of one namespace would need its own reading of the journal.
+            (None, View::Namespace(_)) => return Err(no_own_session()),
         };
         let limit = params.limit.unwrap_or(EVENTS_LIMIT_DEFAULT).min(EVENTS_LIMIT_MAX);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -250,11 +308,13 @@ impl Dispatcher {
         })
     }
 
-    fn subscribed(&mut self, selector: Option<&str>, own: Option<OwnSession>) -> Answered {
-        let only_session = match (selector, &own) {
-            (Some(selector), _) => Some(self.find(selector, own.as_ref())?),
-            (None, Some(own)) => Some(own.clone().ok_or_else(no_own_session)?),
-            (None, None) => None,
+    fn subscribed(&mut self, selector: Option<&str>, view: &View) -> Answered {
+        let only_session = match (selector, view) {
+            (Some(selector), _) => Some(self.find(selector, view)?),
+            (None, View::Own(own)) => Some(own.clone().ok_or_else(no_own_session)?),
+            (None, View::All) => None,
+            // Never granted; a page of one namespace would need its own reading of the journal.
+            (None, View::Namespace(_)) => return Err(no_own_session()),
         };
         self.observe(true);
         let mut answer = value(&Subscribed { revision: self.revision, seq: self.durable.0 })?;
@@ -341,6 +401,7 @@ impl Dispatcher {
             counters,
             unknown_events: self.unknown.all().clone(),
             malformed: self.malformed.all().clone(),
+            heard: self.heard.iter().map(|(agent, now)| (agent.to_string(), Time(now.wall))).collect(),
             config_error: self.configuration.error().map(str::to_owned),
         }
     }
@@ -392,7 +453,17 @@ impl Dispatcher {
         self.core.leases().into_iter().map(hold).collect()
     }
 
-    fn take_hold(&mut self, params: HoldTakeParams, reply: Reply) {
+    /// The holds that a caller may list and let go: a provider's are those it owns.
+    fn holds_of(&self, namespace: Option<&str>) -> Vec<Hold> {
+        let owner = namespace.map(grant::hold_owner);
+        self.holds()
+            .into_iter()
+            .filter(|hold| owner.as_ref().is_none_or(|owner| *owner == hold.owner))
+            .collect()
+    }
+
+    fn take_hold(&mut self, params: HoldTakeParams, namespace: Option<&str>, reply: Reply) {
+        let owner = namespace.map_or_else(|| cut(&params.owner), grant::hold_owner);
         let max = self.core.settings().lease_max;
         let length = params.length_s.map_or(max, Duration::from_secs).min(max);
         let id = params.id.map_or_else(fresh_id, |id| cut(&id));
@@ -402,12 +473,23 @@ impl Dispatcher {
                 .send(Err(Failure::new(ErrorCode::Busy, format!("there are {LEASES_MAX} holds already")))); // may have left
             return;
         }
-        let taken = self.apply(InputBody::LeaseTaken {
-            id: id.clone(),
-            owner: cut(&params.owner),
-            reason: cut(&params.reason),
-            length,
-        });
+        let foreign = namespace.is_some() && holds.iter().any(|hold| hold.id == id && hold.owner != owner);
+        if foreign {
+            let failure = Failure::new(ErrorCode::Forbidden, format!("the hold '{id}' is another's"));
+            _ = reply.send(Err(failure.with_hint("Leave the id out to take a hold of your own."))); // may have left
+            return;
+        }
+        let own = || holds.iter().filter(|hold| hold.owner == owner);
+        if namespace.is_some() && own().count() >= PROVIDER_HOLDS_MAX && own().all(|hold| hold.id != id) {
+            let failure = Failure::new(
+                ErrorCode::Busy,
+                format!("this provider has {PROVIDER_HOLDS_MAX} holds already"),
+            );
+            _ = reply.send(Err(failure.with_hint("Let one of them go first."))); // may have left
+            return;
+        }
+        let taken =
+            self.apply(InputBody::LeaseTaken { id: id.clone(), owner, reason: cut(&params.reason), length });
         // What the core made of it is the answer: the same words that a list will say, also after a restart.
         let hold = self.holds().into_iter().find(|hold| taken.is_some() && hold.id == id);
         let Some(hold) = hold.map(|hold| Hold { length_s: length.as_secs(), ..hold }) else {
@@ -418,8 +500,8 @@ impl Dispatcher {
         self.acknowledge(Ack::Api { reply, answer: Box::new(move |_| value(&hold)) });
     }
 
-    fn release_holds(&mut self, params: &HoldReleaseParams, reply: Reply) {
-        let ids: Vec<String> = self.core.leases().into_iter().map(|lease| lease.id).collect();
+    fn release_holds(&mut self, params: &HoldReleaseParams, namespace: Option<&str>, reply: Reply) {
+        let ids: Vec<String> = self.holds_of(namespace).into_iter().map(|hold| hold.id).collect();
         let wanted: Vec<String> = match &params.id {
             _ if params.all => ids.clone(),
             Some(id) if ids.contains(id) => vec![id.clone()],
@@ -444,7 +526,20 @@ impl Dispatcher {
         self.acknowledge(Ack::Api { reply, answer: Box::new(move |_| value(&Released { ids: wanted })) });
     }
 
-    fn start_session(&mut self, params: SessionStartParams, caller: Option<u32>, reply: Reply) {
+    fn start_session(
+        &mut self,
+        params: SessionStartParams,
+        key: SessionKey,
+        source: Source,
+        caller: Option<u32>,
+        reply: Reply,
+    ) {
+        if let AgentKind::Declared(_) = params.agent
+            && self.declared.adapters().get(params.agent).is_none()
+        {
+            _ = reply.send(Err(self.not_declared(params.agent))); // the caller may have left
+            return;
+        }
         if params.agent.needs_namespace() != params.namespace.is_some() {
             let needs =
                 if params.agent.needs_namespace() { "needs a namespace" } else { "takes no namespace" };
@@ -469,12 +564,10 @@ impl Dispatcher {
                     return;
                 }
             },
-            None => resolve::agent_above(params.agent, caller).process(),
-        };
-        let key = SessionKey {
-            agent: params.agent,
-            namespace: params.namespace.map(|n| cut(&n)),
-            id: params.id.unwrap_or_else(fresh_id),
+            None => {
+                let adapter = self.declared.adapters().get(params.agent);
+                resolve::agent_above(adapter.as_deref(), caller).process()
+            }
         };
         if key.id.is_empty() || key.id.len() > intake::SESSION_ID_BYTES {
             _ = reply.send(Err(Failure::new(ErrorCode::InvalidParams, "a session id has 1 to 256 bytes"))); // may have left
@@ -487,12 +580,12 @@ impl Dispatcher {
             ..Facts::default()
         };
         let prompt = params.prompt.map(|text| Prompt { text, origin: PromptOrigin::Person });
-        self.said(key, facts, process, SignalBody::Started { prompt }, reply);
+        self.said(key, facts, process, source, SignalBody::Started { prompt }, reply);
     }
 
-    fn say(&mut self, selector: &str, body: SignalBody, reply: Reply) {
-        match self.find(selector, None) {
-            Ok(key) => self.said(key, Facts::default(), None, body, reply),
+    fn say(&mut self, selector: &str, view: &View, source: Source, body: SignalBody, reply: Reply) {
+        match self.find(selector, view) {
+            Ok(key) => self.said(key, Facts::default(), None, source, body, reply),
             Err(failure) => _ = reply.send(Err(failure)), // the caller may have left
         }
     }
@@ -502,6 +595,7 @@ impl Dispatcher {
         key: SessionKey,
         facts: Facts,
         process: Option<AgentProcess>,
+        source: Source,
         body: SignalBody,
         reply: Reply,
     ) {
@@ -518,7 +612,7 @@ impl Dispatcher {
             agent: key.agent,
             namespace: key.namespace.clone(),
             session: None,
-            source: Source::User,
+            source,
             happened: Some(now.stamp()),
             process,
             delivery: random_delivery(),
@@ -549,6 +643,17 @@ impl Dispatcher {
             })
         };
         self.acknowledge(Ack::Api { reply, answer: Box::new(answer) });
+    }
+
+    /// A name that no adapter has, built in or declared.
+    fn not_declared(&self, agent: AgentKind) -> Failure {
+        let kinds: Vec<AgentKind> = self.declared.adapters().kinds().collect();
+        let names: Vec<&str> = kinds.iter().map(AgentKind::name).collect();
+        let meant = nearest(agent.name(), names.iter().copied());
+        let meant = meant.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+        let message = format!("unknown agent '{agent}'; known are {}{meant}", names.join(", "));
+        Failure::new(ErrorCode::InvalidParams, message)
+            .with_hint("A file in the folder `agents` of the configuration can declare another.")
     }
 
     /// The checks that only the daemon can make.
@@ -596,23 +701,15 @@ impl Dispatcher {
                 Some("please report them"),
             );
         }
-        for (agent, now) in &self.heard {
-            let unknown: Vec<String> = self
-                .unknown
-                .all()
-                .iter()
-                .filter_map(|(name, count)| {
-                    Some(format!("{} ({count})", name.strip_prefix(&format!("{agent}."))?))
-                })
-                .take(5)
-                .collect();
-            let detail = if unknown.is_empty() {
-                format!("last heard {}", Time(now.wall))
-            } else {
-                format!("last heard {}; unknown events: {}", Time(now.wall), unknown.join(", "))
-            };
-            check(&format!("heard-{agent}"), CheckLevel::Ok, detail, None);
+        checks.extend(self.declared.checks());
+        let mut activity: BTreeMap<AgentKind, Wall> = BTreeMap::new();
+        for session in self.core.sessions() {
+            let last = activity.entry(session.key.agent).or_insert(session.last_activity);
+            *last = (*last).max(session.last_activity);
         }
+        let hooks = self.heard.iter().map(|(agent, now)| (*agent, now.wall)).collect();
+        let (unknown, malformed) = (&self.unknown, &self.malformed);
+        checks.extend(agent_checks::checks(&Heard { hooks, activity, unknown, malformed }));
         checks
     }
 }

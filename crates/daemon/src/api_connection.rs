@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 use watchkeeper_api::{
-    Call, ErrorCode, Failure, Message, RequestId, Scope,
+    Call, ErrorCode, Failure, Message, RequestId,
     method::{Changed, Lagged, Pushed, Subscribed},
     rpc::{FRAME_BYTES_MAX, PROTOCOL},
 };
@@ -18,6 +18,7 @@ use watchkeeper_api::{
 use crate::{
     door::{Caller, Stream},
     event::{ApiCall, Event, Pulse},
+    grant::Grant,
     journal::EventReader,
 };
 
@@ -40,7 +41,7 @@ pub(crate) async fn serve(
 ) {
     let (read, mut write) = tokio::io::split(stream);
     let (outbox, mut to_send) = mpsc::channel::<Vec<u8>>(OUTBOX);
-    let mut connection = Connection { caller, events, pulse, journal, outbox, scope: None, pushes: None };
+    let mut connection = Connection { caller, events, pulse, journal, outbox, grant: None, pushes: None };
     let mut lines = BufReader::new(read);
     let writing = tokio::spawn(async move {
         while let Some(line) = to_send.recv().await {
@@ -54,7 +55,7 @@ pub(crate) async fn serve(
     let leaving = connection.events.clone();
     loop {
         let line = tokio::select! {
-            line = next_line(&mut lines, connection.scope.is_some()) => line,
+            line = next_line(&mut lines, connection.grant.is_some()) => line,
             () = leaving.closed() => None,
         };
         let Some(line) = line else { break };
@@ -106,7 +107,7 @@ struct Connection {
     journal: EventReader,
     outbox: mpsc::Sender<Vec<u8>>,
     /// Granted by `initialize`.
-    scope: Option<Scope>,
+    grant: Option<Grant>,
     pushes: Option<tokio::task::JoinHandle<()>>,
 }
 
@@ -132,7 +133,7 @@ impl Connection {
 
     async fn answer(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         let call = Call::parse(method, params)?;
-        match (&call, self.scope) {
+        match (&call, &self.grant) {
             (Call::Initialize(params), _) if params.protocol != PROTOCOL => {
                 return Err(Failure::new(
                     ErrorCode::UnsupportedProtocol,
@@ -146,29 +147,19 @@ impl Connection {
             (_, None) => {
                 return Err(Failure::new(ErrorCode::NotInitialized, "the first call must be 'initialize'"));
             }
-            (call, Some(scope)) if call.scope() > scope => {
-                return Err(Failure::new(
-                    ErrorCode::Forbidden,
-                    format!(
-                        "'{}' is not allowed from inside an agent's session, nor where that cannot be told",
-                        call.name()
-                    ),
-                )
-                .with_hint("Run it from a terminal of your own."));
-            }
-            _ => {}
+            (call, Some(grant)) => grant.check(call)?,
         }
         let subscription = if let Call::Subscribe(params) = &call { Some(params.from) } else { None };
         if subscription.is_some() && self.pushes.is_some() {
             return Err(Failure::new(ErrorCode::Refused, "this connection has a subscription already"));
         }
         let (reply, answered) = oneshot::channel();
-        let asked = ApiCall { caller: self.caller, scope: self.scope, call, reply };
+        let asked = ApiCall { caller: self.caller, grant: self.grant.clone(), call, reply };
         let gone = || Failure::new(ErrorCode::ShuttingDown, "the daemon is going away");
         self.events.send(Event::Api(Box::new(asked))).await.map_err(|_| gone())?;
         let answer = answered.await.map_err(|_| gone())??;
-        if let Some(scope) = answer.granted {
-            self.scope = Some(scope);
+        if let Some(grant) = answer.granted {
+            self.grant = Some(grant);
         }
         if let Some(from) = subscription {
             let subscribed: Option<Subscribed> = serde_json::from_value(answer.value.clone()).ok();

@@ -27,6 +27,7 @@ use watchkeeper_store::{Seq, Snapshot};
 use crate::{
     RunError,
     config_watch::Configuration,
+    declared_files::DeclaredFiles,
     dispatcher::{Dispatcher, Parts},
     door::Listener,
     event::{EVENT_QUEUE, Event},
@@ -92,6 +93,7 @@ pub(crate) async fn run(
 
     let configuration = Configuration::load(&place.config);
     let snapshot = opened.recovery.snapshot;
+    let declared = DeclaredFiles::load(&place.config);
     let settings = configuration.settings().clone();
     let core = fold(snapshot.as_ref(), &reader, &[], settings).ok_or(RunError::Journal)?;
 
@@ -107,9 +109,11 @@ pub(crate) async fn run(
     let touched = Arc::new(Touched::default());
     let touching = Arc::clone(&touched);
     let mut follower = Follower::new(FileNotices::new(move |paths| touching.add(paths)), cursors);
+    follower.use_adapters(declared.adapters().clone());
     for folder in [&place.run, &place.config, &place.spool()] {
         follower.keep_watching(folder);
     }
+    follower.keep_watching(declared.folder());
     let exits = Arc::new(ExitWatch::new()?);
     let (wish, wishes) = watch::channel(Wish::default());
     let mut tasks = JoinSet::new();
@@ -125,6 +129,7 @@ pub(crate) async fn run(
         exits: Arc::clone(&exits),
         wish,
         configuration,
+        declared,
         events: events.clone(),
         succeeds: origin.successor_program.is_some(),
         lock,

@@ -5,7 +5,6 @@
 
 mod error;
 mod file;
-mod nearest;
 mod schema;
 
 pub use error::{ConfigError, Problem, ProblemKind};

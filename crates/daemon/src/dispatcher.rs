@@ -28,6 +28,7 @@ use crate::{
     api_connection,
     config_watch::Configuration,
     counters::Counters,
+    declared_files::DeclaredFiles,
     door::{Caller, DoorError, Stream},
     event::{Answer, Event, HookReply, Pulse},
     exceptions,
@@ -118,6 +119,7 @@ pub(crate) struct Parts {
     pub(crate) exits: Arc<ExitWatch>,
     pub(crate) wish: watch::Sender<Wish>,
     pub(crate) configuration: Configuration,
+    pub(crate) declared: DeclaredFiles,
     pub(crate) events: mpsc::Sender<Event>,
     /// The process can become another one that takes over.
     pub(crate) succeeds: bool,
@@ -134,6 +136,7 @@ pub(crate) struct Dispatcher {
     pub(crate) exits: Arc<ExitWatch>,
     wish: watch::Sender<Wish>,
     pub(crate) configuration: Configuration,
+    pub(crate) declared: DeclaredFiles,
     pub(crate) events: mpsc::Sender<Event>,
     pub(crate) wall: crate::wall_clock::WallClock,
     pub(crate) counters: Counters,
@@ -182,6 +185,7 @@ impl Dispatcher {
             exits: parts.exits,
             wish: parts.wish,
             configuration: parts.configuration,
+            declared: parts.declared,
             events: parts.events,
             wall: crate::wall_clock::WallClock::default(),
             counters: Counters::default(),
@@ -557,6 +561,11 @@ impl Dispatcher {
     pub(crate) fn reload_configuration(&mut self) {
         if let Some(settings) = self.configuration.reload() {
             self.change_settings(settings);
+        }
+        // Watched before it is read, so that nothing is missed: the folder may have come into being only now.
+        self.follower.keep_watching(self.declared.folder());
+        if self.declared.reload() {
+            self.follower.use_adapters(self.declared.adapters().clone());
         }
         self.revision += 1;
     }

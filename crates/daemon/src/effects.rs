@@ -88,7 +88,7 @@ impl Dispatcher {
 
     fn answer_hook(&mut self, delivery: DeliveryId, answer: &HookAnswer) {
         let Some(held) = self.held.remove(&delivery) else { return };
-        let text = watchkeeper_agents::adapter(held.agent).and_then(|a| a.reply(&held.event, answer));
+        let text = self.declared.adapters().get(held.agent).and_then(|a| a.reply(&held.event, answer));
         let reply = text.map_or(HookReply::Taken, HookReply::Print);
         _ = held.reply.try_send(reply); // the hook may have left
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use watchkeeper_api::{Call, Failure, Scope};
+use watchkeeper_api::{Call, Failure};
 use watchkeeper_core::{DeliveryId, InputBody, SessionKey};
 use watchkeeper_frame::{Refusal, Request};
 use watchkeeper_store::Committed;
 
 use crate::{
     door::{Caller, DoorError, Stream},
+    grant::Grant,
     signals::StopSignal,
 };
 
@@ -80,7 +81,7 @@ pub(crate) enum HookReply {
 pub(crate) struct ApiCall {
     pub caller: Caller,
     /// As granted to this connection; `None` before `initialize`.
-    pub scope: Option<Scope>,
+    pub grant: Option<Grant>,
     pub call: Call,
     pub reply: oneshot::Sender<Result<Answer, Failure>>,
 }
@@ -89,7 +90,7 @@ pub(crate) struct ApiCall {
 pub(crate) struct Answer {
     pub value: Value,
     /// By `initialize`.
-    pub granted: Option<Scope>,
+    pub granted: Option<Grant>,
     /// The session that a subscription is restricted to.
     pub only_session: Option<SessionKey>,
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_agents::{Adapter, LineScanner, Parsed, StateFile, TranscriptReader};
-use watchkeeper_core::SessionKey;
+use watchkeeper_agents::{Adapter, AdapterRef, Adapters, LineScanner, Parsed, StateFile, TranscriptReader};
+use watchkeeper_core::{AgentKind, SessionKey};
 use watchkeeper_store::{Cursor, FileIdentity};
 
 use crate::{delivery, file_notices::FileNotices, intake::SESSION_ID_BYTES, watched_folders::WatchedFolders};
@@ -79,7 +79,7 @@ struct Followed {
 
 /// A folder of state files, for as long as a session beside it is followed.
 struct StateFolder {
-    adapter: &'static dyn Adapter,
+    adapter: AdapterRef,
     by: usize,
 }
 
@@ -95,6 +95,7 @@ pub(crate) struct Follower {
     /// That there are too many state folders was said.
     complained: bool,
     cursors: BTreeMap<(SessionKey, PathBuf), Cursor>,
+    adapters: Adapters,
 }
 
 impl std::fmt::Debug for Follower {
@@ -115,6 +116,21 @@ impl Follower {
             state_sessions: BTreeMap::new(),
             complained: false,
             cursors,
+            adapters: Adapters::default(),
+        }
+    }
+
+    /// Other adapters are in force. What declared agents wrote is read on by what their files say now.
+    pub(crate) fn use_adapters(&mut self, adapters: Adapters) {
+        self.adapters = adapters;
+        for followed in self.followed.values_mut() {
+            if !matches!(followed.key.agent, AgentKind::Declared(_)) {
+                continue;
+            }
+            let adapter = self.adapters.get(followed.key.agent);
+            if let Some(reader) = adapter.and_then(|adapter| adapter.transcript(&followed.key.id, None)) {
+                followed.reader = reader;
+            }
         }
     }
 
@@ -146,7 +162,7 @@ impl Follower {
 
     /// Follows the transcript of a session, from where it was left, and its agent's state files. Returns whether it is followed.
     pub(crate) fn follow(&mut self, key: &SessionKey, path: &Path) -> bool {
-        let Some(adapter) = watchkeeper_agents::adapter(key.agent) else { return false };
+        let Some(adapter) = self.adapters.get(key.agent) else { return false };
         if self.followed.get(key).is_some_and(|f| f.path == path) {
             return true;
         }
@@ -174,7 +190,7 @@ impl Follower {
             is_unnumbered: false,
             backlog_end: None,
             reader,
-            state_folders: self.need_state_folders(adapter, path),
+            state_folders: self.need_state_folders(&adapter, path),
             complained: false,
         };
         self.followed.insert(key.clone(), followed);
@@ -199,7 +215,7 @@ impl Follower {
     }
 
     /// The state folders beside a transcript, each once, for which there is room.
-    fn need_state_folders(&mut self, adapter: &'static dyn Adapter, transcript: &Path) -> Vec<PathBuf> {
+    fn need_state_folders(&mut self, adapter: &AdapterRef, transcript: &Path) -> Vec<PathBuf> {
         let beside = transcript.to_str().map(|text| adapter.state_dirs(text)).unwrap_or_default();
         let mut needed = Vec::new();
         for folder in beside.into_iter().map(PathBuf::from).collect::<BTreeSet<_>>() {
@@ -207,7 +223,7 @@ impl Follower {
                 known.by += 1;
             } else if self.state_folders.len() < STATE_FOLDERS_MAX {
                 self.folders.need(&folder);
-                self.state_folders.insert(folder.clone(), StateFolder { adapter, by: 1 });
+                self.state_folders.insert(folder.clone(), StateFolder { adapter: adapter.clone(), by: 1 });
             } else {
                 if !std::mem::replace(&mut self.complained, true) {
                     tracing::warn!(folder = %folder.display(), "too many folders of state files; further ones are not watched");
@@ -248,15 +264,18 @@ impl Follower {
 
     /// What the state files among these paths say; all state files for an empty set or when a folder itself was touched.
     pub(crate) fn state_files_at(&mut self, touched: &BTreeSet<PathBuf>) -> Vec<Stated> {
-        let folders: Vec<(PathBuf, &'static dyn Adapter)> =
-            self.state_folders.iter().map(|(folder, known)| (folder.clone(), known.adapter)).collect();
+        let folders: Vec<(PathBuf, AdapterRef)> = self
+            .state_folders
+            .iter()
+            .map(|(folder, known)| (folder.clone(), known.adapter.clone()))
+            .collect();
         let mut stated = Vec::new();
         for (folder, adapter) in folders {
             if touched.is_empty() || touched.iter().any(|t| folder.starts_with(t)) {
-                stated.append(&mut self.state_files_in(&folder, adapter));
+                stated.append(&mut self.state_files_in(&folder, &*adapter));
             } else {
                 let files = touched.iter().filter(|t| t.parent() == Some(&folder)).cloned();
-                stated.extend(files.filter_map(|path| self.state(adapter, path)));
+                stated.extend(files.filter_map(|path| self.state(&*adapter, path)));
             }
         }
         stated
@@ -264,10 +283,10 @@ impl Follower {
 
     /// What all state files beside a session's transcript say.
     pub(crate) fn state_files_of(&mut self, key: &SessionKey) -> Vec<Stated> {
-        let Some(adapter) = watchkeeper_agents::adapter(key.agent) else { return Vec::new() };
+        let Some(adapter) = self.adapters.get(key.agent) else { return Vec::new() };
         let Some(path) = self.followed.get(key).and_then(|f| f.path.to_str()) else { return Vec::new() };
         let folders = adapter.state_dirs(path);
-        folders.iter().flat_map(|folder| self.state_files_in(Path::new(folder), adapter)).collect()
+        folders.iter().flat_map(|folder| self.state_files_in(Path::new(folder), &*adapter)).collect()
     }
 
     fn state_files_in(&mut self, folder: &Path, adapter: &dyn Adapter) -> Vec<Stated> {
@@ -438,7 +457,7 @@ fn first_line(file: &mut File) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Opens a regular file of our own user; a FIFO, a folder or somebody else's file is refused without blocking.
-fn open_regular(path: &Path) -> io::Result<(File, FileIdentity, u64)> {
+pub(crate) fn open_regular(path: &Path) -> io::Result<(File, FileIdentity, u64)> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true);
     #[cfg(unix)]

@@ -136,11 +136,15 @@ impl Dispatcher {
         };
         self.count_flags(view.head.flags);
         let name = String::from_utf8_lossy(view.agent);
-        let Ok(agent) = name.parse::<AgentKind>() else {
+        let Ok(agent) = AgentKind::named(&name) else {
             self.counters.add("hook.unknown_agent");
             return None;
         };
-        let Some(adapter) = watchkeeper_agents::adapter(agent) else {
+        let Some(adapter) = self.declared.adapters().get(agent) else {
+            if matches!(agent, AgentKind::Declared(_)) {
+                self.counters.add("hook.unknown_agent");
+                return None;
+            }
             self.counters.add(&format!("hook.no_adapter.{agent}"));
             return None;
         };
@@ -154,7 +158,7 @@ impl Dispatcher {
         self.heard.insert(agent, clock::now());
         self.count(agent, &parsed);
         let now = self.now();
-        let resolution = self.process_behind(agent, way, &view.head, &parsed.observations);
+        let resolution = self.process_behind(&*adapter, way, &view.head, &parsed.observations);
         let process = resolution.as_ref().and_then(resolve::Resolution::process);
         if matches!(way, Way::Socket { .. }) && !parsed.work_pids.is_empty() {
             let known = parsed.observations.iter().filter_map(|o| o.session.as_ref()).flat_map(|id| {
@@ -168,7 +172,7 @@ impl Dispatcher {
             let facts = &mut observation.facts;
             facts.can_ask = facts.can_ask.or(resolution.as_ref().and_then(resolve::Resolution::can_ask));
         }
-        self.find_transcripts(adapter, process, &mut parsed.observations);
+        self.find_transcripts(&*adapter, process, &mut parsed.observations);
         let sender = Sender {
             agent,
             namespace: None,
@@ -272,7 +276,7 @@ impl Dispatcher {
     /// have got another.
     fn process_behind(
         &mut self,
-        agent: AgentKind,
+        adapter: &dyn Adapter,
         way: Way<'_>,
         head: &Head,
         observations: &[Observation],
@@ -280,6 +284,7 @@ impl Dispatcher {
         if matches!(way, Way::Socket { caller: None, .. }) || !self.core.settings().watch_parent_process {
             return None;
         }
+        let agent = adapter.kind();
         let begins_or_ends = observations.iter().any(|o| {
             matches!(
                 o.body,
@@ -301,8 +306,8 @@ impl Dispatcher {
             return None;
         }
         let resolution = match way {
-            Way::Socket { caller, .. } => resolve::agent_above(agent, caller),
-            Way::Spool { ancestry } => resolve::agent_recorded(agent, BootId(head.boot_id), ancestry),
+            Way::Socket { caller, .. } => resolve::agent_above(Some(adapter), caller),
+            Way::Spool { ancestry } => resolve::agent_recorded(Some(adapter), BootId(head.boot_id), ancestry),
         };
         match &resolution {
             resolve::Resolution::NotFound { why } => {

@@ -1,12 +1,14 @@
 //! The daemon: one dispatcher that turns events into inputs of the core, writes them down, carries out the effects, and
 //! answers. `dispatcher` is the place to start reading, `boot` says in which order things come and go.
 
+mod agent_checks;
 mod answer;
 mod api_connection;
 mod boot;
 pub mod config;
 mod config_watch;
 mod counters;
+mod declared_files;
 mod delivery;
 mod dispatcher;
 mod door;
@@ -16,6 +18,7 @@ mod exceptions;
 mod exits;
 mod file_notices;
 mod follow;
+mod grant;
 mod hook_connection;
 mod instance;
 mod intake;

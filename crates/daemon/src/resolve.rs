@@ -1,7 +1,10 @@
 //! Which process is the agent: the pure rules of its adapter over the chain that the kernel gives.
 
-use watchkeeper_agents::ancestry::{Found, ProcessInfo, find};
-use watchkeeper_core::{AgentKind, BootId, ProcessRef, signal::AgentProcess};
+use watchkeeper_agents::{
+    Adapter, Adapters,
+    ancestry::{Found, ProcessInfo},
+};
+use watchkeeper_core::{BootId, ProcessRef, signal::AgentProcess};
 use watchkeeper_frame::ancestry::{Ancestor, Ancestry, Namespaces};
 use watchkeeper_os::process::{
     Probe, Sameness,
@@ -48,14 +51,14 @@ impl Resolution {
 /// Walks up from `pid`, which must still live: while its hook waits for us, it does. Blocks for a few reads of kernel
 /// tables.
 #[must_use]
-pub(crate) fn agent_above(kind: AgentKind, pid: Option<u32>) -> Resolution {
+pub(crate) fn agent_above(adapter: Option<&dyn Adapter>, pid: Option<u32>) -> Resolution {
     let Some(pid) = pid else { return not_found("the system does not name the caller") };
-    let Some(adapter) = watchkeeper_agents::adapter(kind) else {
+    let Some(adapter) = adapter else {
         return not_found("this kind of agent has no process rules");
     };
     let chain = chain_of(pid);
     let infos = infos(&chain);
-    match find(adapter.ancestry(), &infos) {
+    match adapter.find_agent(&infos) {
         Found::Agent { index, shared } => match reference(&chain, index) {
             Some(process) => Resolution::FoundAbove {
                 process: AgentProcess { process, shared, declared: false },
@@ -70,14 +73,14 @@ pub(crate) fn agent_above(kind: AgentKind, pid: Option<u32>) -> Resolution {
 /// Looks for the agent among the ancestors that a hook wrote down in the boot `boot` before it left. Who still lives is
 /// judged by what the kernel says now, who does not by what the hook saw. Blocks for a few reads of kernel tables.
 #[must_use]
-pub(crate) fn agent_recorded(kind: AgentKind, boot: BootId, block: &[u8]) -> Resolution {
+pub(crate) fn agent_recorded(adapter: Option<&dyn Adapter>, boot: BootId, block: &[u8]) -> Resolution {
     if block.is_empty() {
         return not_found("the spooled event names no ancestors");
     }
     let Some(ancestry) = Ancestry::parse(block) else {
         return not_found("what the spooled event says of its ancestors cannot be read");
     };
-    let Some(adapter) = watchkeeper_agents::adapter(kind) else {
+    let Some(adapter) = adapter else {
         return not_found("this kind of agent has no process rules");
     };
     if boot.0 == 0 {
@@ -103,7 +106,7 @@ pub(crate) fn agent_recorded(kind: AgentKind, boot: BootId, block: &[u8]) -> Res
             ppid: recorded.get(index + 1).map_or(0, |parent| parent.pid),
             ..row.map_or_else(|| seen(ancestor), info)
         });
-        if let Found::Agent { index, shared } = find(adapter.ancestry(), &infos) {
+        if let Found::Agent { index, shared } = adapter.find_agent(&infos) {
             nearest = Some((index, shared));
             break;
         }
@@ -159,15 +162,15 @@ pub(crate) enum Surroundings {
 
 /// Looks at all ancestors of `pid` for any known agent. Blocks for a few reads of kernel tables.
 #[must_use]
-pub(crate) fn surroundings(pid: u32) -> Surroundings {
-    surroundings_in(&chain_of(pid))
+pub(crate) fn surroundings(adapters: &Adapters, pid: u32) -> Surroundings {
+    surroundings_in(adapters, &chain_of(pid))
 }
 
-fn surroundings_in(chain: &Chain) -> Surroundings {
+fn surroundings_in(adapters: &Adapters, chain: &Chain) -> Surroundings {
     let infos = infos(chain);
-    let nearest = AgentKind::ALL.into_iter().filter_map(|kind| {
-        let adapter = watchkeeper_agents::adapter(kind)?;
-        match find(adapter.ancestry(), &infos) {
+    let nearest = adapters.kinds().filter_map(|kind| {
+        let adapter = adapters.get(kind)?;
+        match adapter.find_agent(&infos) {
             Found::Agent { index, .. } => Some(index),
             Found::None { .. } => None,
         }
@@ -247,7 +250,7 @@ mod tests {
 
     #[track_caller]
     fn check(rows: &[ProcessRow], end: ChainEnd, expected: fn(&Surroundings) -> bool) {
-        let found = surroundings_in(&Chain { rows: rows.to_vec(), end });
+        let found = surroundings_in(&Adapters::default(), &Chain { rows: rows.to_vec(), end });
         assert!(expected(&found), "{found:?}");
     }
 

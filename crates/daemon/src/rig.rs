@@ -14,6 +14,7 @@ use watchkeeper_store::Store;
 use crate::{
     boot,
     config_watch::Configuration,
+    declared_files::DeclaredFiles,
     dispatcher::{Dispatcher, Parts},
     door::Listener,
     event::{EVENT_QUEUE, Event},
@@ -60,6 +61,7 @@ impl Life {
             follower.keep_watching(folder);
         }
         let configuration = Configuration::load(&place.config);
+        let declared = DeclaredFiles::load(&place.config);
         let exits = Arc::new(ExitWatch::new().unwrap());
         let (wish, wishes) = watch::channel(Wish::default());
         let sources = Sources {
@@ -82,6 +84,7 @@ impl Life {
             exits,
             wish,
             configuration,
+            declared,
             events: events.clone(),
             succeeds: false,
             lock,

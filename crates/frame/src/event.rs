@@ -13,11 +13,12 @@ pub enum EventClass {
 }
 
 /// Seen in the recordings of Claude Code 2.1, Codex 0.171, Copilot CLI 1.0, OpenCode 1.18, Gemini CLI 0.61 and Qwen
-/// Code 0.24. A shell command typed after `!` and a resumed background task reach a daemon by the same names.
-const STARTS: [&[u8]; 7] = [
+/// Code 0.24, and as Cursor documents them. A shell command typed after `!` and a resumed background task reach a daemon by the same names.
+const STARTS: [&[u8]; 8] = [
     b"sessionstart",
     b"userpromptsubmit",
     b"userpromptsubmitted",
+    b"beforesubmitprompt",
     b"beforeagent",
     b"sessioncreated",
     b"chatmessage",

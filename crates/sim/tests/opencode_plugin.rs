@@ -175,6 +175,7 @@ fn plugin_text(hook: &Path, state: &Path) -> String {
         state: state.display().to_string(),
         timeouts: Timeouts::default(),
         shell: Shell::Posix,
+        mcp: None,
     };
     let installer = adapter(AgentKind::OpenCode).and_then(|a| a.installer()).expect("an installer");
     let [file] = installer.files else { panic!("one file") };

@@ -5,7 +5,7 @@ use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
 };
-use watchkeeper_core::{DeliveryId, Incarnation, SessionKey, Wall};
+use watchkeeper_core::{AgentKind, DeliveryId, Incarnation, SessionKey, Wall};
 
 use crate::error::FailureKind;
 
@@ -148,7 +148,7 @@ pub(crate) fn key_text(key: &SessionKey) -> String {
 /// The reverse of [`key_text`]; `None` for text that is no key.
 pub(crate) fn key_of_text(text: &str) -> Option<SessionKey> {
     let (agent, namespace, id): (String, Option<String>, String) = serde_json::from_str(text).ok()?;
-    Some(SessionKey { agent: agent.parse().ok()?, namespace, id })
+    Some(SessionKey { agent: AgentKind::named(&agent).ok()?, namespace, id })
 }
 
 pub(crate) fn path_text(path: &Path) -> Option<&str> {

@@ -1,6 +1,6 @@
 use super::*;
 
-static RULES: AncestryRules = AncestryRules {
+static RULES: AncestryRules<'static> = AncestryRules {
     stems: &["agent"],
     path_contains: &["agent/versions"],
     scripts: &[("node", "agent-package/cli.js"), ("gh", "agent")],

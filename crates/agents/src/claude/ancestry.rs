@@ -3,7 +3,7 @@
 
 use crate::ancestry::{AncestryRules, ProcessInfo, has_option};
 
-pub(super) static RULES: AncestryRules = AncestryRules {
+pub(super) static RULES: AncestryRules<'static> = AncestryRules {
     stems: &["claude"],
     // The native installer keeps `…/claude/versions/2.1.332`, a file without the agent's name.
     path_contains: &["claude/versions"],

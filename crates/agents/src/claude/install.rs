@@ -3,7 +3,7 @@
 
 use watchkeeper_core::AgentKind;
 
-use crate::install::{Home, HookEvent, HooksFile, Installer, Wait};
+use crate::install::{Home, HookEvent, HooksFile, Installer, JsonServers, Wait};
 
 /// Every event that tells something about a session. Not MessageDisplay (one a text block, tells nothing more) and
 /// not the Worktree events (a hook there replaces git's worktree).
@@ -29,12 +29,16 @@ const EVENTS: &[HookEvent] = &[
 
 static SETTINGS: HooksFile = HooksFile::settings(AgentKind::Claude, EVENTS);
 
+/// Where Claude Code keeps the servers of its user scope, beside much else.
+static SERVERS: JsonServers =
+    JsonServers { path: ".claude.json", default_path: ".claude.json", member: "mcpServers" };
+
 /// Claude Code's installer.
 pub static INSTALLER: Installer = Installer {
     agent: AgentKind::Claude,
     home: Home { variable: "CLAUDE_CONFIG_DIR", below: "", default: ".claude" },
     programs: &["claude"],
-    files: &[&SETTINGS],
+    files: &[&SETTINGS, &SERVERS],
     notes: &[],
     trust: None,
 };

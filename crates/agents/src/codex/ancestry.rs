@@ -3,7 +3,7 @@
 
 use crate::ancestry::{AncestryRules, ProcessInfo};
 
-pub(super) static RULES: AncestryRules = AncestryRules {
+pub(super) static RULES: AncestryRules<'static> = AncestryRules {
     stems: &["codex"],
     path_contains: &[],
     scripts: &[],

@@ -5,7 +5,7 @@ use watchkeeper_core::AgentKind;
 
 use crate::install::{
     CLOSING_S, FeatureSwitch, Home, HookEvent, HooksFile, Installer, KeyedState, Nesting, RunsIn,
-    TimeoutUnit, Trust, Wait, hex_digest, states,
+    SwitchAndServers, TimeoutUnit, Trust, Wait, hex_digest, states,
 };
 
 /// All events Codex has for command hooks.
@@ -38,8 +38,9 @@ static HOOKS: HooksFile = HooksFile {
     runs_in: RunsIn::Posix,
 };
 
-static CONFIG: FeatureSwitch =
-    FeatureSwitch { path: "config.toml", table: "features", keys: &["hooks", "codex_hooks"] };
+static CONFIG: SwitchAndServers = SwitchAndServers {
+    switch: FeatureSwitch { path: "config.toml", table: "features", keys: &["hooks", "codex_hooks"] },
+};
 
 /// Codex's installer.
 pub static INSTALLER: Installer = Installer {

@@ -28,7 +28,7 @@ impl Adapter for Codex {
         false
     }
 
-    fn ancestry(&self) -> &'static AncestryRules {
+    fn ancestry(&self) -> &'static AncestryRules<'static> {
         &ancestry::RULES
     }
 

@@ -3,7 +3,7 @@
 
 use crate::ancestry::AncestryRules;
 
-pub(super) static RULES: AncestryRules = AncestryRules {
+pub(super) static RULES: AncestryRules<'static> = AncestryRules {
     stems: &["copilot"],
     path_contains: &[],
     scripts: &[("gh", "copilot")],

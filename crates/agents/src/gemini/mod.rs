@@ -27,7 +27,7 @@ impl Adapter for Gemini {
         false
     }
 
-    fn ancestry(&self) -> &'static AncestryRules {
+    fn ancestry(&self) -> &'static AncestryRules<'static> {
         &ancestry::RULES
     }
 

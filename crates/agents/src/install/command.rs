@@ -62,6 +62,8 @@ pub struct Wiring {
     /// The shell of agents that run hooks with this system's own, or let the hook choose; the others run a POSIX one
     /// everywhere (each says which in its `HooksFile`).
     pub shell: Shell,
+    /// The MCP server to register; `None`: whatever is registered stays as it is.
+    pub mcp: Option<super::McpCommand>,
 }
 
 impl Wiring {
@@ -83,7 +85,7 @@ impl Wiring {
 
     /// The program and its arguments up to the agent, for a caller that needs no shell; the event follows.
     #[must_use]
-    pub fn words(&self, agent: AgentKind) -> Vec<&str> {
+    pub fn words<'a>(&'a self, agent: &'a AgentKind) -> Vec<&'a str> {
         let options = self.instance.options().into_iter().map(|word| match word {
             Word::Plain(word) | Word::Path(word) => word,
         });
@@ -99,6 +101,15 @@ enum Word<'a> {
 }
 
 impl Instance {
+    /// The words that name this instance to `watchkeeper` and its hook.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let words = self.options().into_iter().map(|word| match word {
+            Word::Plain(word) | Word::Path(word) => word.to_owned(),
+        });
+        words.collect()
+    }
+
     fn options(&self) -> Vec<Word<'_>> {
         let named: Vec<(&'static str, Option<&String>)> = match self {
             Self::Default => Vec::new(),
@@ -223,7 +234,8 @@ mod tests {
 
     fn wiring(program: &str, instance: Instance) -> Wiring {
         let (program, state) = (program.to_owned(), "/state".to_owned());
-        Wiring { program, instance, state, timeouts: Timeouts::default(), shell: Shell::Posix }
+        let (timeouts, shell) = (Timeouts::default(), Shell::Posix);
+        Wiring { program, instance, state, timeouts, shell, mcp: None }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod command;
 mod hooks_file;
 mod jsonc;
+mod mcp;
 mod own_file;
 mod sha256;
 mod switch;
@@ -20,6 +21,8 @@ use watchkeeper_core::AgentKind;
 
 pub use command::{HOOK_PROGRAM, Instance, Shell, Timeouts, Wiring, is_ours};
 pub(crate) use hooks_file::{CLOSING_S, HookEvent, HooksFile, Nesting, OffSwitch, RunsIn, TimeoutUnit, Wait};
+pub use mcp::McpCommand;
+pub(crate) use mcp::{JsonServers, SwitchAndServers};
 pub(crate) use own_file::OwnFile;
 pub(crate) use sha256::hex_digest;
 pub(crate) use switch::{FeatureSwitch, KeyedState, states};
@@ -74,6 +77,15 @@ impl Home {
 pub trait ConfigFile: fmt::Debug + Sync {
     /// Relative to the agent's [`Home`], with `/` between segments.
     fn path(&self) -> &'static str;
+    /// Where it is while nothing moves the agent's [`Home`], relative to the user's home folder; `None`: in that
+    /// [`Home`] then, too.
+    fn default_path(&self) -> Option<&'static str> {
+        None
+    }
+    /// Whether the MCP server is registered there.
+    fn mcp(&self) -> McpPlace {
+        McpPlace::No
+    }
     /// Merges Watchkeeper's entries in. Idempotent; replaces entries of older versions; an absent or blank file is
     /// an empty one.
     ///
@@ -91,6 +103,16 @@ pub trait ConfigFile: fmt::Debug + Sync {
     /// # Errors
     /// A [`Refusal`] when the text cannot be read.
     fn inspect(&self, current: Option<&str>, wiring: &Wiring) -> Result<Inspection, Refusal>;
+}
+
+/// What a file is to the MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpPlace {
+    No,
+    /// It is registered there, beside what hooks need.
+    Beside,
+    /// It is registered there; the file is nothing to somebody who did not ask for it.
+    Only,
 }
 
 /// What is to become of a file.

@@ -87,6 +87,7 @@ mod tests {
             state: "/state".to_owned(),
             timeouts: Timeouts::default(),
             shell: Shell::Posix,
+            mcp: None,
         }
     }
 

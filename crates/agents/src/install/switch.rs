@@ -96,7 +96,7 @@ fn rewrite(text: &str, switches: &[Switch], value: &str) -> Edit {
 }
 
 /// The document and the length of its byte order mark.
-fn parse(text: &str) -> Result<(usize, Document<&str>), Refusal> {
+pub(super) fn parse(text: &str) -> Result<(usize, Document<&str>), Refusal> {
     if text.len() > FILE_MAX_BYTES {
         return Err(Refusal::TooLarge { bytes: text.len(), max_bytes: FILE_MAX_BYTES });
     }
@@ -162,6 +162,7 @@ mod tests {
             state: "/state".to_owned(),
             timeouts: Timeouts::default(),
             shell: crate::install::Shell::Posix,
+            mcp: None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::ancestry::{AncestryRules, ProcessInfo, subcommand};
 
-pub(super) static RULES: AncestryRules = AncestryRules {
+pub(super) static RULES: AncestryRules<'static> = AncestryRules {
     stems: &["opencode"],
     path_contains: &[],
     scripts: &[],

@@ -17,7 +17,7 @@ static PLUGIN: OwnFile = OwnFile {
 };
 
 fn plugin(wiring: &Wiring) -> String {
-    let words = serde_json::Value::from(wiring.words(AgentKind::OpenCode)).to_string();
+    let words = serde_json::Value::from(wiring.words(&AgentKind::OpenCode)).to_string();
     let folder = format!("const FOLDER = {};", serde_json::Value::from(wiring.state.as_str()));
     include_str!("plugin.js").replacen(COMMAND, &words, 1).replacen(FOLDER, &folder, 1)
 }
@@ -45,6 +45,7 @@ mod tests {
             state: "/s \"t\"".to_owned(),
             timeouts: Timeouts::default(),
             shell: Shell::Posix,
+            mcp: None,
         };
         let text = plugin(&wiring);
         let line = text.lines().find_map(|line| line.strip_prefix("const COMMAND = ")).unwrap();

@@ -27,7 +27,7 @@ impl Adapter for OpenCode {
         true
     }
 
-    fn ancestry(&self) -> &'static AncestryRules {
+    fn ancestry(&self) -> &'static AncestryRules<'static> {
         &ancestry::RULES
     }
 

@@ -2,7 +2,7 @@
 
 use crate::ancestry::AncestryRules;
 
-pub(super) static RULES: AncestryRules = AncestryRules {
+pub(super) static RULES: AncestryRules<'static> = AncestryRules {
     stems: &["qwen"],
     path_contains: &[],
     scripts: &[

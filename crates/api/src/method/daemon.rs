@@ -12,6 +12,13 @@ pub struct InitializeParams {
     pub protocol: u32,
     /// The caller's name and version, for logs.
     pub client: String,
+    /// The secret of the capability file that `install --mcp` wrote: all reads, and the four writes of the MCP control
+    /// server if that file allows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+    /// An MCP provider's name: this connection reaches the sessions and holds of that name, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +58,9 @@ pub struct DaemonStatus {
     pub unknown_events: BTreeMap<String, u64>,
     /// Payloads and records that are not what their agent sends, by agent.
     pub malformed: BTreeMap<String, u64>,
+    /// When the last hook of each agent came, since the daemon started.
+    #[serde(default)]
+    pub heard: BTreeMap<String, Time>,
     /// Why the configuration file is not in force; `null`: it is.
     #[serde(default)]
     pub config_error: Option<String>,

@@ -7,11 +7,14 @@ use serde::de::{
     Visitor, value::StrDeserializer,
 };
 use serde_json::{Map, Value, json};
+use watchkeeper_core::AgentKind;
 
 /// What every text field is given: it reads as a time where a time is wanted.
 const TEXT: &str = "1970-01-01T00:00:00.000Z";
 /// The name by which [`crate::Time`] makes itself known.
 const TIME: &str = "Time";
+/// The name by which [`AgentKind`] makes itself known; a file of the user's may declare more than are built in.
+const AGENT: &str = "AgentKind";
 
 /// The JSON Schema of a type.
 pub(super) fn of<T: DeserializeOwned>() -> Value {
@@ -160,6 +163,11 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Untraceable> {
+        if name == AGENT {
+            let names: Vec<&str> = AgentKind::ALL.iter().map(AgentKind::name).collect();
+            self.note.put(json!({"type": "string", "pattern": "^[a-z][a-z0-9-]{1,23}$", "examples": names}));
+            return visitor.visit_newtype_struct(StrDeserializer::new(AgentKind::Claude.name()));
+        }
         let value = visitor.visit_newtype_struct(self)?;
         if name == TIME {
             self.note.put(json!({"type": "string", "format": "date-time"}));

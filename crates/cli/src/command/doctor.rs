@@ -6,14 +6,16 @@ use std::{
     process::{Command, Stdio},
     sync::mpsc::sync_channel,
     thread,
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use watchkeeper_agents::maturity::Stage;
 use watchkeeper_api::{
-    ClientError,
-    method::{Check, CheckLevel, Doctor, GetDoctor, GetStatus, Nothing},
+    ClientError, Time,
+    method::{Check, CheckLevel, DaemonStatus, Doctor, GetDaemonStatus, GetDoctor, GetStatus, Nothing},
     status::Machine,
 };
+use watchkeeper_core::Wall;
 
 use crate::{
     app::{App, Outcome},
@@ -27,14 +29,20 @@ use super::hooks;
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
 /// Longest version shown.
 const VERSION_CHARS: usize = 60;
+/// A session that ran when the daemon started may end without a hook that is heard; later files are another's.
+const SILENT_MS: i64 = 60_000;
+/// Entries below an agent's folder that are looked at for the time of the last transcript.
+const FILES_LOOKED_AT_MAX: usize = 20_000;
+/// Folders below an agent's folder that are looked into (Codex: sessions/YEAR/MONTH/DAY).
+const FOLDERS_DEEP_MAX: usize = 5;
 /// Less free space than this is a warning: the journal needs some.
 #[cfg(unix)]
 const FREE_BYTES_MIN: u64 = 200 * 1024 * 1024;
 
 pub(super) fn run(app: &App) -> Outcome {
-    let mut checks = daemon(app);
+    let (mut checks, status) = daemon(app);
     checks.extend(disk(&app.instance.place.state));
-    checks.extend(agents(app));
+    checks.extend(agents(app, status.as_ref()));
     let worst = checks.iter().map(|check| check.level).max().unwrap_or(CheckLevel::Ok);
     let doctor = Doctor { checks };
     app.answer(&doctor, |app| text(app, &doctor.checks))?;
@@ -46,7 +54,7 @@ fn check(name: &str, level: CheckLevel, detail: impl Into<String>, fix: Option<&
 }
 
 /// The daemon, and what it says of itself and the machine.
-fn daemon(app: &App) -> Vec<Check> {
+fn daemon(app: &App) -> (Vec<Check>, Option<DaemonStatus>) {
     let path = app.instance.api();
     let mut client = match app.dial() {
         Ok(client) => client,
@@ -58,7 +66,7 @@ fn daemon(app: &App) -> Vec<Check> {
             } else {
                 "`watchkeeper daemon restart`"
             };
-            return vec![check("daemon", CheckLevel::Fail, format!("{error}{why}"), Some(fix))];
+            return (vec![check("daemon", CheckLevel::Fail, format!("{error}{why}"), Some(fix))], None);
         }
     };
     let version = client.hello().version.clone();
@@ -77,7 +85,11 @@ fn daemon(app: &App) -> Vec<Check> {
         Ok(status) => checks.extend(sources(&status.machine)),
         Err(error) => checks.push(unanswered("sources", &error)),
     }
-    checks
+    let status = client.call::<GetDaemonStatus>(&Nothing {});
+    if let Err(error) = &status {
+        checks.push(unanswered("daemon-status", error));
+    }
+    (checks, status.ok())
 }
 
 fn unanswered(name: &str, error: &ClientError) -> Check {
@@ -124,8 +136,9 @@ fn disk(state: &Path) -> Vec<Check> {
     )]
 }
 
-/// Each agent that is here: its version, and whether it is wired up.
-fn agents(app: &App) -> Vec<Check> {
+/// Each agent that is here: its version and how well its adapter is known to fit it, whether it is wired up, and whether
+/// anything was heard of it.
+fn agents(app: &App, status: Option<&DaemonStatus>) -> Vec<Check> {
     let agents = match hooks::agents(app) {
         Ok(agents) => agents,
         Err(complaint) => {
@@ -144,18 +157,14 @@ fn agents(app: &App) -> Vec<Check> {
     let mut checks = Vec::new();
     for agent in present {
         let name = agent.agent.name();
-        checks.push(match agent.program.as_deref().map(version) {
-            None => check(
-                &format!("agent-{name}"),
-                CheckLevel::Ok,
-                "its folder is here, no program on PATH",
-                None,
-            ),
-            Some(Ok(version)) => check(&format!("agent-{name}"), CheckLevel::Ok, version, None),
-            Some(Err(error)) => {
-                check(&format!("agent-{name}"), CheckLevel::Unknown, format!("its version: {error}"), None)
-            }
-        });
+        let said = agent.program.as_deref().map(version);
+        let stage = Stage::of(agent.agent, said.as_ref().and_then(|said| said.as_deref().ok()));
+        let (level, detail) = match said {
+            None => (CheckLevel::Ok, format!("its folder is here, no program on PATH; {stage}")),
+            Some(Ok(version)) => (CheckLevel::Ok, format!("{version}; {stage}")),
+            Some(Err(error)) => (CheckLevel::Unknown, format!("its version: {error}; {stage}")),
+        };
+        checks.push(check(&format!("agent-{name}"), level, detail, None));
         let hooks = format!("hooks-{name}");
         checks.push(if agent.is_working() {
             check(&hooks, CheckLevel::Ok, "wired up", None)
@@ -166,8 +175,54 @@ fn agents(app: &App) -> Vec<Check> {
             let detail = if facts.is_empty() { "not wired up".into() } else { facts.join("; ") };
             check(&hooks, CheckLevel::Warn, detail, fixes.first().map(|fix| &fix[4..]))
         });
+        if agent.is_working()
+            && let Some(status) = status
+            && !status.heard.contains_key(name)
+            && let Some(silent) = silent(name, &agent.home, status.started_at)
+        {
+            checks.push(silent);
+        }
     }
     checks
+}
+
+/// An agent that writes transcripts while no hook of it is heard passes its hooks over.
+fn silent(name: &str, home: &Path, since: Time) -> Option<Check> {
+    let written = newest_transcript(home)?.duration_since(UNIX_EPOCH).ok()?.as_millis();
+    let written = i64::try_from(written).ok()?;
+    if written <= since.0.0.saturating_add(SILENT_MS) {
+        return None;
+    }
+    let detail = format!(
+        "wired up, but no hook was heard since the daemon started ({since}), while files of its sessions were written \
+         (last {})",
+        Time(Wall(written))
+    );
+    let fix = "start it, look at its hooks and approve them; one that ran before they were installed must be restarted";
+    Some(check(&format!("silent-{name}"), CheckLevel::Warn, detail, Some(fix)))
+}
+
+/// When the newest JSON lines below an agent's folder were written. Blocks for at most [`FILES_LOOKED_AT_MAX`] entries;
+/// beyond them nothing is found, which says nothing.
+fn newest_transcript(home: &Path) -> Option<SystemTime> {
+    let (mut folders, mut left, mut newest) = (vec![(home.to_path_buf(), 0)], FILES_LOOKED_AT_MAX, None);
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            left -= 1;
+            if left == 0 {
+                return newest;
+            }
+            // Links are not followed.
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() && depth < FOLDERS_DEEP_MAX {
+                folders.push((path, depth + 1));
+            } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "jsonl") {
+                newest = newest.max(entry.metadata().and_then(|metadata| metadata.modified()).ok());
+            }
+        }
+    }
+    newest
 }
 
 /// What `PROGRAM --version` prints first, within a limit.
@@ -224,5 +279,33 @@ const fn word(level: CheckLevel) -> &'static str {
         CheckLevel::Unknown => "unknown",
         CheckLevel::Warn => "warn",
         CheckLevel::Fail => "fail",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `expected`: whether an agent whose transcript was written `written_ms` after the daemon's start counts as silent.
+    fn check_silent(place: &str, written_ms: u64, expected: bool) {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join(place);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "{}").unwrap();
+        let since = SystemTime::now() - Duration::from_secs(3600);
+        let handle = std::fs::File::options().write(true).open(&file).unwrap();
+        handle.set_modified(since + Duration::from_millis(written_ms)).unwrap();
+        let since_ms = i64::try_from(since.duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
+        let found = silent("codex", home.path(), Time(Wall(since_ms)));
+        assert_eq!(found.is_some(), expected, "{place} {written_ms} {found:?}");
+        assert!(found.is_none_or(|check| check.level == CheckLevel::Warn && check.name == "silent-codex"));
+    }
+
+    #[test]
+    fn an_agent_that_writes_and_says_nothing_is_silent() {
+        check_silent("sessions/2026/01/02/rollout-1.jsonl", 120_000, true);
+        check_silent("sessions/2026/01/02/rollout-1.jsonl", 30_000, false);
+        check_silent("sessions/2026/01/02/config.toml", 120_000, false);
+        check_silent("a/b/c/d/e/f/too-deep.jsonl", 120_000, false);
     }
 }

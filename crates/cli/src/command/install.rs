@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use serde_json::json;
-use watchkeeper_agents::install::{HOOK_PROGRAM, Timeouts};
+use watchkeeper_agents::install::{HOOK_PROGRAM, McpCommand, Timeouts};
 use watchkeeper_core::AgentKind;
 use watchkeeper_frame::place::user_home;
 
@@ -16,7 +16,10 @@ use crate::{
     app::{App, Outcome},
     complaint::Complaint,
     exit,
-    install::{Action, Change, Context, FoundAgent, Plan, Report, apply, find_agents, plan, plan_uninstall},
+    install::{
+        Action, CapabilityPlan, Change, Context, FoundAgent, InstallError, Plan, Report, apply, find_agents,
+        plan, plan_uninstall,
+    },
     instance::InstanceKind,
     output::{Terminal, style},
 };
@@ -34,6 +37,12 @@ pub(crate) struct InstallArgs {
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
+    /// Register the MCP server, too, for agents that have a place for it (claude, codex)
+    #[arg(long)]
+    mcp: bool,
+    /// Let the MCP server change sessions and some settings
+    #[arg(long, requires = "mcp")]
+    allow_write: bool,
 }
 
 #[derive(Debug, Args)]
@@ -58,15 +67,52 @@ enum Consent {
 }
 
 pub(super) fn install(app: &App, args: &InstallArgs) -> Outcome {
-    let context = context(app, &args.agents)?;
+    let mut context = context(app, &args.agents)?;
+    let capability = if args.mcp {
+        let capability = CapabilityPlan::install(&context.state, args.allow_write);
+        context.mcp = Some(server(&context, &capability, args.allow_write)?);
+        capability
+    } else {
+        CapabilityPlan::nothing(&context.state)
+    };
     let plan = planned(&context)?;
-    carry_out(app, &context, plan, consent(args.yes, args.dry_run))
+    carry_out(app, &context, plan, &capability, consent(args.yes, args.dry_run))
+}
+
+/// The command line of the MCP server of this instance.
+fn server(
+    context: &Context,
+    capability: &CapabilityPlan,
+    allow_write: bool,
+) -> Result<McpCommand, Complaint> {
+    let what = "cannot register the MCP server";
+    let program = env::current_exe().map_err(|error| Complaint::new(what).caused_by(&error))?;
+    let text = |path: &std::path::Path| {
+        path.to_str().map(str::to_owned).ok_or_else(|| {
+            Complaint::new(what).because(format!(
+                "the path {} is not UTF-8, so it cannot stand in an agent's configuration",
+                path.display()
+            ))
+        })
+    };
+    let mut arguments = context.instance.words();
+    arguments.extend(["mcp".to_owned(), "--capability".to_owned(), text(capability.path())?]);
+    if allow_write {
+        arguments.push("--allow-write".to_owned());
+    }
+    Ok(McpCommand { program: text(&program)?, arguments })
 }
 
 pub(super) fn uninstall(app: &App, args: &UninstallArgs) -> Outcome {
     let context = context(app, &args.agents)?;
     let plan = plan_uninstall(&context);
-    carry_out(app, &context, plan, consent(args.yes, args.dry_run))
+    // Agents that stay wired up may still show it.
+    let capability = if args.agents.is_empty() {
+        CapabilityPlan::uninstall(&context.state)
+    } else {
+        CapabilityPlan::nothing(&context.state)
+    };
+    carry_out(app, &context, plan, &capability, consent(args.yes, args.dry_run))
 }
 
 /// For `up`: offers the hooks that are missing; what cannot be done is said and is no failure of `up`.
@@ -89,7 +135,8 @@ pub(super) fn offer(app: &App, yes: bool) -> Result<(), Complaint> {
         );
         return app.print_line(&line);
     }
-    carry_out(app, &context, plan, if yes { Consent::Given } else { Consent::Ask })?;
+    let capability = CapabilityPlan::nothing(&context.state);
+    carry_out(app, &context, plan, &capability, if yes { Consent::Given } else { Consent::Ask })?;
     app.print_line("")
 }
 
@@ -139,6 +186,7 @@ pub(super) fn context(app: &App, only: &[AgentKind]) -> Result<Context, Complain
         hook_program: hook,
         instance,
         timeouts: Timeouts::default(),
+        mcp: None,
         only: (!only.is_empty()).then(|| only.to_vec()),
     })
 }
@@ -151,11 +199,20 @@ fn planned(context: &Context) -> Result<Plan, Complaint> {
     })
 }
 
-fn carry_out(app: &App, context: &Context, plan: Plan, consent: Consent) -> Outcome {
+fn carry_out(
+    app: &App,
+    context: &Context,
+    plan: Plan,
+    capability: &CapabilityPlan,
+    consent: Consent,
+) -> Outcome {
     if !app.json {
         app.print(&shown(&plan, &app.terminal))?;
+        if let Some(line) = capability.shown() {
+            app.print_line(&line)?;
+        }
     }
-    let changes = plan.changes_anything();
+    let changes = plan.changes_anything() || capability.changes();
     let agreed = match consent {
         Consent::Given => changes,
         Consent::Withheld => false,
@@ -180,8 +237,20 @@ fn carry_out(app: &App, context: &Context, plan: Plan, consent: Consent) -> Outc
         return Ok(exit::SUCCESS);
     }
     let action = plan.action;
+    let unusable = |error: InstallError| {
+        Complaint::new("the capability of the MCP server could not be put right")
+            .caused_by(&error)
+            .todo(error.advice())
+    };
+    // Before the agents are told of it, and gone only after they are told no more.
+    if action == Action::Install {
+        capability.carry_out().map_err(unusable)?;
+    }
     let report =
         apply(context, plan).map_err(|error| Complaint::new("nothing was changed").caused_by(&error))?;
+    if action == Action::Uninstall && report.failed.is_empty() {
+        capability.carry_out().map_err(unusable)?;
+    }
     if app.json {
         app.print_json(&report_json(&report))?;
     } else {
@@ -203,6 +272,7 @@ fn shown(plan: &Plan, terminal: &Terminal) -> String {
                 Action::Install => format!("{name}: wired up already"),
                 Action::Uninstall => format!("{name}: nothing of Watchkeeper's there"),
             });
+            agent.notes.iter().for_each(|note| line(&format!("  note: {note}")));
             continue;
         }
         line(&format!("{name}:"));

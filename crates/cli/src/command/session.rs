@@ -18,7 +18,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
-    /// claude, codex, copilot, opencode, gemini, qwen, acp, mcp or run
+    /// claude, codex, copilot, opencode, gemini, qwen, acp, mcp, run, or one that a file in your configuration declares
+    #[arg(value_parser = AgentKind::named)]
     agent: AgentKind,
     /// The agent's own id of the session; a fresh one when left out
     #[arg(long)]

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use watchkeeper_agents::install::{ALL, Installer, Instance, Shell, Timeouts, Wiring};
+use watchkeeper_agents::install::{ALL, Installer, Instance, McpCommand, Shell, Timeouts, Wiring};
 use watchkeeper_core::AgentKind;
 
 /// Where everything is.
@@ -27,6 +27,8 @@ pub(crate) struct Context {
     pub(crate) timeouts: Timeouts,
     /// Only these agents; `None` for every agent that is found.
     pub(crate) only: Option<Vec<AgentKind>>,
+    /// The MCP server to register; `None`: whatever is registered stays as it is.
+    pub(crate) mcp: Option<McpCommand>,
 }
 
 /// Why nothing can be installed at all.
@@ -55,6 +57,11 @@ impl Context {
         home.resolve(&self.home, self.variables.get(home.variable).map(OsString::as_os_str))
     }
 
+    /// Whether a variable moves an agent's configuration.
+    pub(crate) fn moves(&self, installer: &Installer) -> bool {
+        self.variables.contains_key(installer.home.variable)
+    }
+
     pub(crate) fn wants(&self, agent: AgentKind) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(&agent))
     }
@@ -75,6 +82,7 @@ impl Context {
             state: shell_path(&self.state)?,
             timeouts: self.timeouts,
             shell: if cfg!(windows) { Shell::PowerShell } else { Shell::Posix },
+            mcp: self.mcp.clone(),
         })
     }
 

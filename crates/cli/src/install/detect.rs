@@ -18,6 +18,8 @@ pub(crate) struct FoundAgent {
     /// Its configuration folder, there or not.
     pub(crate) home: PathBuf,
     pub(crate) home_exists: bool,
+    /// The user's home folder, while no variable moves the agent's.
+    pub(crate) user_home: Option<PathBuf>,
 }
 
 impl FoundAgent {
@@ -38,6 +40,7 @@ pub(crate) fn find_agents(context: &Context) -> Vec<FoundAgent> {
                 program: find_program(context, installer.programs),
                 home_exists: home.is_dir(),
                 home,
+                user_home: (!context.moves(installer)).then(|| context.home.clone()),
             }
         })
         .collect()

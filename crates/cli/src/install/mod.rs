@@ -6,6 +6,7 @@
 //!
 //! Not known here: arguments, terminals, the daemon.
 
+mod capability;
 mod context;
 mod detect;
 mod error;
@@ -16,11 +17,11 @@ mod system;
 mod target;
 mod write;
 
+pub(crate) use capability::CapabilityPlan;
 pub(crate) use context::Context;
 #[cfg(test)]
 pub(crate) use context::ContextError;
 pub(crate) use detect::{FoundAgent, find_agents};
-#[cfg(test)]
 pub(crate) use error::InstallError;
 #[cfg(test)]
 pub(crate) use plan::FilePlan;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
-use watchkeeper_agents::install::{ConfigFile, Edit, Original, decode, installer};
+use watchkeeper_agents::install::{ConfigFile, Edit, McpPlace, Original, decode, installer};
 use watchkeeper_core::AgentKind;
 
 use super::{
@@ -154,7 +154,9 @@ pub(crate) fn plan(context: &Context) -> Result<Plan, ContextError> {
         .iter()
         .map(|found| {
             let mut notes = Vec::new();
-            let files = each_file(found).map(|(file, path)| {
+            let wanted =
+                each_file(found).filter(|(file, _)| wiring.mcp.is_some() || file.mcp() != McpPlace::Only);
+            let files = wanted.map(|(file, path)| {
                 plan_install(&records, found, file, &path, &wiring, &mut notes)
                     .unwrap_or_else(|error| FilePlan::refused(&path, error))
             });
@@ -162,6 +164,12 @@ pub(crate) fn plan(context: &Context) -> Result<Plan, ContextError> {
             keep_together(&mut files);
             if files.iter().any(|file| matches!(file.outcome, Ok(Change::Write(_)))) {
                 notes.extend(found.installer.notes.iter().map(|note| (*note).to_owned()));
+            }
+            if wiring.mcp.is_some() && found.installer.files.iter().all(|file| file.mcp() == McpPlace::No) {
+                notes.push(
+                    "The MCP server is not registered here; docs/mcp.md has the entry to add by hand."
+                        .to_owned(),
+                );
             }
             AgentPlan { agent: found.installer.agent, files, notes }
         })
@@ -202,8 +210,11 @@ pub(crate) fn plan_uninstall(context: &Context) -> Plan {
 pub(super) fn each_file(found: &FoundAgent) -> impl Iterator<Item = (&'static dyn ConfigFile, PathBuf)> {
     let files = found.installer.files;
     files.iter().map(|file| {
-        let path = file.path().split('/').fold(found.home.clone(), |path, segment| path.join(segment));
-        (*file, path)
+        let (folder, below) = match (&found.user_home, file.default_path()) {
+            (Some(home), Some(below)) => (home, below),
+            (Some(_) | None, _) => (&found.home, file.path()),
+        };
+        (*file, below.split('/').fold(folder.clone(), |path, segment| path.join(segment)))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use watchkeeper_agents::install::{Trust, decode};
+use watchkeeper_agents::install::{McpPlace, Trust, decode};
 use watchkeeper_core::AgentKind;
 
 use super::{
@@ -86,7 +86,7 @@ pub(crate) fn status(context: &Context) -> Result<Vec<AgentStatus>, ContextError
         let mut state = None;
         let mut hooks_path = None;
         let mut switched_off = Vec::new();
-        for (file, path) in each_file(&found) {
+        for (file, path) in each_file(&found).filter(|(file, _)| file.mcp() != McpPlace::Only) {
             let read = Snapshot::read(&path).and_then(|snapshot| {
                 let refused = |refusal| InstallError::Refused { path: path.clone(), refusal };
                 let text = snapshot.bytes.as_deref().map(decode).transpose().map_err(refused)?;

@@ -4,10 +4,10 @@ use std::{
 };
 
 use tempfile::TempDir;
-use watchkeeper_agents::install::{Instance, Timeouts};
+use watchkeeper_agents::install::{Instance, McpCommand, Timeouts};
 use watchkeeper_core::AgentKind;
 
-use super::{receipt::Records, target::Snapshot, write::Staged, *};
+use super::{plan::AgentPlan, receipt::Records, target::Snapshot, write::Staged, *};
 
 mod files;
 
@@ -33,6 +33,7 @@ impl Home {
             hook_program: at("watchkeeper-hook"),
             instance: Instance::Default,
             timeouts: Timeouts::default(),
+            mcp: None,
             only: None,
         };
         Self { folder, context }
@@ -87,6 +88,72 @@ fn check_failed(report: &Report, expected: &str) {
     let [(_, error)] = &report.failed[..] else { panic!("{report:?}") };
     assert!(error.to_string().contains(expected), "{error}");
     assert!(!error.advice().is_empty());
+}
+
+#[test]
+fn the_mcp_server_is_registered_when_asked_for_and_leaves_no_trace() {
+    let mut home = Home::new();
+    let servers = home.at(".claude.json");
+    let list = "{\n  \"numStartups\": 5,\n  \"mcpServers\": {\n    \"other\": {\"command\": \"x\"}\n  }\n}\n";
+    fs::write(&servers, list).unwrap();
+    fs::write(home.at(".codex/config.toml"), "model = \"x\"\n").unwrap();
+    let before = home.picture();
+    home.install();
+    assert_eq!(fs::read_to_string(&servers).unwrap(), list, "nobody asked for it");
+    let arguments = vec!["mcp".to_owned(), "--capability".to_owned(), "/c".to_owned()];
+    home.context.mcp = Some(McpCommand { program: "/w/watchkeeper".to_owned(), arguments });
+    let report = home.install();
+    assert!(report.failed.is_empty(), "{report:?}");
+    assert_eq!(report.done.len(), 2, "{report:?}");
+    let file: serde_json::Value = serde_json::from_slice(&fs::read(&servers).unwrap()).unwrap();
+    assert_eq!(file["mcpServers"]["watchkeeper"]["command"], "/w/watchkeeper");
+    assert_eq!(file["mcpServers"]["other"]["command"], "x");
+    let codex = fs::read_to_string(home.at(".codex/config.toml")).unwrap();
+    assert!(codex.contains("[mcp_servers.watchkeeper]\ncommand = \"/w/watchkeeper\""), "{codex}");
+    assert!(!plan(&home.context).unwrap().changes_anything(), "again: nothing to do");
+    assert_eq!(home.state_of(AgentKind::Claude).hooks, HooksState::Current);
+    // A later install that does not name it leaves it where it is.
+    home.context.mcp = None;
+    assert!(!plan(&home.context).unwrap().changes_anything());
+    assert!(home.uninstall().failed.is_empty());
+    assert_eq!(fs::read_to_string(&servers).unwrap(), list);
+    assert_eq!(home.picture(), before);
+}
+
+#[test]
+fn who_has_no_list_for_the_mcp_server_is_named() {
+    let mut home = Home::new();
+    fs::create_dir(home.at(".copilot")).unwrap();
+    let named = |home: &Home| {
+        let plan = plan(&home.context).unwrap();
+        let has_note =
+            |agent: &&AgentPlan| agent.notes.iter().any(|note| note.contains("not registered here"));
+        plan.agents.iter().filter(has_note).map(|agent| agent.agent).collect::<Vec<_>>()
+    };
+    assert_eq!(named(&home), []);
+    home.context.mcp = Some(McpCommand { program: "/w/watchkeeper".to_owned(), arguments: Vec::new() });
+    assert_eq!(named(&home), [AgentKind::Copilot]);
+    home.install();
+    assert_eq!(named(&home), [AgentKind::Copilot], "also when its hooks are there already");
+}
+
+#[test]
+fn the_mcp_list_moves_with_its_agent_and_a_broken_one_is_refused() {
+    let mut home = Home::new();
+    fs::create_dir(home.at("moved")).unwrap();
+    home.context.variables = [("CLAUDE_CONFIG_DIR", home.at("moved").into_os_string())].into();
+    home.context.only = Some(vec![AgentKind::Claude]);
+    fs::write(home.at("moved/.claude.json"), "{ broken").unwrap();
+    // Not asked for: whatever its shape, it is nobody's concern.
+    assert!(home.install().failed.is_empty());
+    home.context.mcp = Some(McpCommand { program: "/w/watchkeeper".to_owned(), arguments: Vec::new() });
+    let refused = plan(&home.context).unwrap();
+    assert!(refused.refusals().any(|(_, error)| error.to_string().contains("is not valid JSON")));
+    fs::remove_file(home.at("moved/.claude.json")).unwrap();
+    assert!(home.install().failed.is_empty());
+    assert!(home.at("moved/.claude.json").exists() && !home.at(".claude.json").exists());
+    assert!(home.uninstall().failed.is_empty());
+    assert!(!home.at("moved/.claude.json").exists());
 }
 
 #[test]

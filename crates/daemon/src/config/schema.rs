@@ -1,6 +1,7 @@
 //! The one table of settings: everything else (file, environment, `config schema`, documents) is read off it.
 
 use std::time::Duration;
+use watchkeeper_agents::nearest::nearest;
 use watchkeeper_api::{
     duration,
     method::{CONFIG_SCHEMA_VERSION, ConfigSchema, SettingSchema},
@@ -10,10 +11,7 @@ use watchkeeper_core::{
     settings::{KeepAwake, RecordPrompts, Settings},
 };
 
-use super::{
-    error::{Problem, ProblemKind},
-    nearest::nearest,
-};
+use super::error::{Problem, ProblemKind};
 
 /// What stands before a setting's upper-case name in the environment.
 pub(super) const ENVIRONMENT_PREFIX: &str = "WATCHKEEPER_";

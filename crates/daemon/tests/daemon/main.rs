@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod agent;
+mod declared;
 mod rig;
 mod spool_process;
 mod transcript_place;

@@ -22,6 +22,7 @@ fn wiring() -> Wiring {
         state: "/state".to_owned(),
         timeouts: Timeouts::default(),
         shell: Shell::Posix,
+        mcp: None,
     }
 }
 

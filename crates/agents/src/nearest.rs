@@ -7,7 +7,8 @@ const WORD_BYTES_MAX: usize = 64;
 
 /// The nearest of `known` by edit distance, if it is near enough (a third of the word's length, at least one edit);
 /// case and `-` for `_` count as no difference. Of equally near ones the one that begins alike for longer.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.is_empty() || word.len() > WORD_BYTES_MAX {
         return None;
     }

@@ -1,0 +1,168 @@
+//! The capability of the MCP control server: a secret in a file that only its owner reads. The daemon compares what a
+//! server shows with the file; the agents' entries name the file and never hold the secret.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use watchkeeper_api::mcp::{CAPABILITY_BYTES_MAX, CAPABILITY_FILE, Capability};
+
+use super::{
+    error::InstallError,
+    system,
+    target::Snapshot,
+    write::{self, Staged},
+};
+
+/// What becomes of the file. Nothing has been done yet.
+#[derive(Debug)]
+pub(crate) struct CapabilityPlan {
+    path: PathBuf,
+    change: Change,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Change {
+    Nothing,
+    Write { text: String, write: bool },
+    Remove,
+}
+
+impl CapabilityPlan {
+    pub(crate) fn nothing(state: &Path) -> Self {
+        Self { path: state.join(CAPABILITY_FILE), change: Change::Nothing }
+    }
+
+    /// One that allows exactly this. A secret that nobody else could read is kept, so that running servers go on.
+    pub(crate) fn install(state: &Path, write: bool) -> Self {
+        let path = state.join(CAPABILITY_FILE);
+        let change = match usable(&path) {
+            Some(found) if found.write == write => Change::Nothing,
+            Some(found) => Change::Write { text: found.allowing(write).to_text(), write },
+            None => Change::Write { text: Capability::new(random(), write).to_text(), write },
+        };
+        Self { path, change }
+    }
+
+    pub(crate) fn uninstall(state: &Path) -> Self {
+        let path = state.join(CAPABILITY_FILE);
+        let there = fs::symlink_metadata(&path).is_ok_and(|found| !found.is_dir());
+        Self { path, change: if there { Change::Remove } else { Change::Nothing } }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn changes(&self) -> bool {
+        self.change != Change::Nothing
+    }
+
+    /// What the person agrees to.
+    pub(crate) fn shown(&self) -> Option<String> {
+        let path = self.path.display();
+        match &self.change {
+            Change::Nothing => None,
+            Change::Write { write: false, .. } => Some(format!(
+                "{path}: a secret, for you only, with which the MCP server may read everything and change nothing"
+            )),
+            Change::Write { write: true, .. } => Some(format!(
+                "{path}: a secret, for you only, with which the MCP server may read everything, change sessions and \
+                 some settings"
+            )),
+            Change::Remove => {
+                Some(format!("{path}: removed; MCP servers that still run can do nothing more"))
+            }
+        }
+    }
+
+    pub(crate) fn carry_out(&self) -> Result<(), InstallError> {
+        let path = &self.path;
+        match &self.change {
+            Change::Nothing => Ok(()),
+            Change::Write { text, .. } => {
+                write::create_folders(path)?;
+                // Never into a file that others made or may read: the old one goes first.
+                remove(path)?;
+                let nothing =
+                    Snapshot { path: path.clone(), target: path.clone(), bytes: None, attributes: None };
+                Staged::new(&nothing, text.as_bytes())?.commit()
+            }
+            Change::Remove => {
+                remove(path)?;
+                // The folder goes with it unless something else is there.
+                path.parent().map(fs::remove_dir);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn remove(path: &Path) -> Result<(), InstallError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(InstallError::io("remove", path)(source)),
+    }
+}
+
+/// The capability that stands there, if nobody else could have read or put it.
+fn usable(path: &Path) -> Option<Capability> {
+    let found = fs::symlink_metadata(path).ok()?;
+    let fits = usize::try_from(found.len()).is_ok_and(|length| length <= CAPABILITY_BYTES_MAX);
+    if !found.is_file() || !fits || !system::is_private(&found) {
+        return None;
+    }
+    Capability::parse(&fs::read(path).ok()?).ok()
+}
+
+/// From the keys that the standard library draws from the system for its hash maps.
+fn random() -> u128 {
+    use std::hash::{BuildHasher as _, RandomState};
+    let keys = RandomState::new();
+    u128::from(keys.hash_one(0_u8)) << 64 | u128::from(keys.hash_one(1_u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_for_its_owner_only_and_goes_without_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let planned = CapabilityPlan::install(&state, false);
+        assert!(planned.changes() && planned.shown().is_some_and(|text| text.contains("change nothing")));
+        planned.carry_out().unwrap();
+        assert!(system::is_private(&fs::metadata(planned.path()).unwrap()));
+        let first = usable(planned.path()).unwrap();
+        assert!(!first.write);
+        assert!(!CapabilityPlan::install(&state, false).changes(), "again: nothing to do");
+        // More is allowed under the same secret.
+        CapabilityPlan::install(&state, true).carry_out().unwrap();
+        let wider = usable(planned.path()).unwrap();
+        assert_eq!((wider.write, &wider.secret), (true, &first.secret));
+        CapabilityPlan::uninstall(&state).carry_out().unwrap();
+        assert!(!state.join("mcp").exists());
+        assert!(!CapabilityPlan::uninstall(&state).changes());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_secret_that_others_could_read_is_replaced() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        CapabilityPlan::install(folder.path(), true).carry_out().unwrap();
+        let path = folder.path().join(CAPABILITY_FILE);
+        let first = usable(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        CapabilityPlan::install(folder.path(), true).carry_out().unwrap();
+        let second = usable(&path).unwrap();
+        assert_ne!(first.secret, second.secret);
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        CapabilityPlan::install(folder.path(), true).carry_out().unwrap();
+        assert!(fs::symlink_metadata(&path).unwrap().is_file());
+    }
+}
