@@ -11,6 +11,7 @@ fn wiring() -> Wiring {
         state: "/state".to_owned(),
         timeouts: Timeouts::default(),
         shell: Shell::Posix,
+        mcp: None,
     }
 }
 
@@ -55,7 +56,15 @@ pub fn json(input: &[u8]) {
     pick(".json", input);
 }
 
-/// Settings as TOML.
+/// Settings as TOML, which also say which hooks the agent trusts.
 pub fn toml(input: &[u8]) {
     pick(".toml", input);
+    let Some(Ok(text)) = input.get(1..).map(decode) else { return };
+    for installer in ALL {
+        let Some(trust) = installer.trust else { continue };
+        let texts: Vec<Option<&str>> =
+            installer.files.iter().map(|file| file.path().ends_with(".toml").then_some(text)).collect();
+        let said = trust("/h/hooks.json", &texts);
+        assert_eq!(said.trusted, Vec::<String>::new(), "no hook stands there");
+    }
 }

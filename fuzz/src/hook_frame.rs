@@ -1,6 +1,9 @@
 //! The bytes on the hook socket.
 
-use watchkeeper_frame::{Request, RequestDecoder, RequestRef};
+use watchkeeper_frame::{
+    Request, RequestDecoder, RequestRef,
+    wire::{self, PREFIX_MAX_BYTES},
+};
 
 /// Reads of this size, so that a frame arrives in many pieces.
 const PIECE: usize = 7;
@@ -11,6 +14,7 @@ pub fn any(input: &[u8]) {
     if let Ok(view) = &whole {
         assert!(view.argv().count() <= usize::from(u8::MAX));
         assert_eq!(Request::from_frame(input.to_vec()).map(|r| r.as_frame().to_vec()), Ok(input.to_vec()));
+        check_written_again(view);
     }
     let mut decoder = RequestDecoder::new();
     let mut arrived = 0;
@@ -29,4 +33,20 @@ pub fn any(input: &[u8]) {
         }
         assert!(decoder.capacity_bytes() <= 2 * input.len().max(512), "more memory than bytes");
     }
+}
+
+/// What was read says the same when it is written and read again.
+fn check_written_again(view: &RequestRef<'_>) {
+    let mut buffer = vec![0; PREFIX_MAX_BYTES + view.payload.len()];
+    let Some(mut draft) = wire::draft(&mut buffer, view.head, view.agent, view.event, view.argv()) else {
+        unreachable!("there is room")
+    };
+    let Some(room) = draft.payload_room().get_mut(..view.payload.len()) else {
+        unreachable!("there is room")
+    };
+    room.copy_from_slice(view.payload);
+    let Ok(again) = RequestRef::parse(draft.seal(view.payload.len())) else { unreachable!("it is a frame") };
+    assert_eq!((again.head, again.agent, again.event), (view.head, view.agent, view.event));
+    assert_eq!(again.payload, view.payload);
+    assert!(again.argv().eq(view.argv()));
 }

@@ -11,8 +11,11 @@ pub fn any(input: &[u8]) {
             assert_eq!(again, Some(Ok(message)));
         }
         Err((id, failure)) => {
+            assert!(failure.code.name().is_some(), "an error of ours has a name");
+            let failure = failure.with_hint("h").with_candidates(vec!["c".to_owned()]);
             let answer = Message::Response { id, outcome: Err(failure) };
-            assert!(answer.to_line().is_ok(), "an answer that cannot be sent");
+            let Ok(line) = answer.to_line() else { panic!("an answer that cannot be sent") };
+            assert_eq!(line.strip_suffix(b"\n").map(Message::parse), Some(Ok(answer)));
         }
     }
 }

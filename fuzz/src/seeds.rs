@@ -92,6 +92,7 @@ fn of_configurations(seeds: &mut BTreeMap<String, BTreeSet<Vec<u8>>>) {
         state: "/state".to_owned(),
         timeouts: Timeouts::default(),
         shell: Shell::Posix,
+        mcp: None,
     };
     for (ending, samples) in [("json", &JSON[..]), ("toml", &TOML[..])] {
         let files = ALL.iter().flat_map(|i| i.files).filter(|f| f.path().ends_with(ending));

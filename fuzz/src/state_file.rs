@@ -6,7 +6,12 @@ use watchkeeper_core::AgentKind;
 pub fn any(input: &[u8]) {
     let (name, content) = crate::named(input);
     let name = String::from_utf8_lossy(name);
+    let transcript = String::from_utf8_lossy(content);
     for adapter in AgentKind::ALL.into_iter().filter_map(watchkeeper_agents::adapter) {
+        // The folder of such files is told from a path that others write.
+        for folder in adapter.state_dirs(&transcript) {
+            assert!(folder.len() <= transcript.len() + "sessions".len());
+        }
         for content in [Some(content), None] {
             if let Some(said) = adapter.state_file(&name, content) {
                 assert!(said.pid > 0, "a process that cannot be");

@@ -5,8 +5,8 @@
 #[cfg(target_os = "linux")]
 mod bench;
 mod build;
-mod fuzz;
 mod field_cases;
+mod fuzz;
 mod tidy;
 mod verify;
 
@@ -22,7 +22,6 @@ cargo xtask build          build watchkeeper and watchkeeper-hook into target/re
 cargo xtask test [STAGE…]  everything that has to hold, cheap checks first; `list` names the stages
 cargo xtask explore [N]    N cases of every property from a seed of chance (default 20000)
 cargo xtask fuzz [--seconds N] [DOOR…]  libFuzzer at every door for what others write; `coverage`: what the corpus reaches
-cargo xtask tidy           format, import directions, file sizes, leftovers
 cargo xtask tidy           format, import directions, file sizes, leftovers, the tests that docs/field-cases.md names
 cargo xtask bench [hook|ingest|exit|rest|reducer]…  floors, rivals and ours in one run, as ratios";
 
