@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 SEEDS = 1000
 # What a copy of the workspace needs; everything else stays where it is.
-NEEDED = ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml", "crates", "xtask"]
+NEEDED = ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml", "crates", "fuzz", "xtask"]
 
 # name, file below crates/core/src, text, replacement
 FAULTS: list[tuple[str, str, str, str]] = [
@@ -60,7 +60,7 @@ def copy(folder: Path) -> None:
     for name in NEEDED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("target"))
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("target", "corpus"))
         elif source.exists():
             shutil.copy2(source, folder / name)
 
