@@ -128,4 +128,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Started in the background of a shell, all of this would ignore it, and an agent could not be interrupted.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())
