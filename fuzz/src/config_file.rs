@@ -4,7 +4,8 @@ use watchkeeper_agents::install::{
     ALL, ConfigFile, Edit, HOOK_PROGRAM, Instance, Original, Shell, Timeouts, Wiring, decode,
 };
 
-fn wiring() -> Wiring {
+/// How the hooks are wired up, with a path that needs quoting.
+pub(crate) fn wiring() -> Wiring {
     Wiring {
         program: "/opt/w k/watchkeeper-hook".to_owned(),
         instance: Instance::Default,

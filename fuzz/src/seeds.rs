@@ -6,10 +6,12 @@ use std::{
     fs,
     path::Path,
 };
-use watchkeeper_agents::install::{ALL, Edit, Instance, Shell, Timeouts, Wiring};
+use watchkeeper_agents::install::{ALL, Edit};
 use watchkeeper_core::AgentKind;
 use watchkeeper_frame::wire::{self, PREFIX_MAX_BYTES};
 use watchkeeper_sim::recordings::{self, EventKind, Recording};
+
+use crate::config_file::wiring;
 
 /// Larger inputs cost time and find nothing that smaller ones do not.
 const SEED_MAX_BYTES: usize = 32 * 1024;
@@ -86,19 +88,11 @@ fn frame(agent: &str, event: &str, payload: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn of_configurations(seeds: &mut BTreeMap<String, BTreeSet<Vec<u8>>>) {
-    let wiring = Wiring {
-        program: "/opt/watchkeeper-hook".to_owned(),
-        instance: Instance::Default,
-        state: "/state".to_owned(),
-        timeouts: Timeouts::default(),
-        shell: Shell::Posix,
-        mcp: None,
-    };
     for (ending, samples) in [("json", &JSON[..]), ("toml", &TOML[..])] {
         let files = ALL.iter().flat_map(|i| i.files).filter(|f| f.path().ends_with(ending));
         for (n, file) in (0_u8..).zip(files) {
             let mut texts: Vec<String> = samples.iter().map(|s| (*s).to_owned()).collect();
-            texts.extend(samples.iter().filter_map(|text| match file.install(Some(text), &wiring) {
+            texts.extend(samples.iter().filter_map(|text| match file.install(Some(text), &wiring()) {
                 Ok(Edit::Write(text)) => Some(text),
                 Ok(Edit::Keep | Edit::Delete) | Err(_) => None,
             }));

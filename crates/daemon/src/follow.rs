@@ -247,7 +247,7 @@ impl Follower {
             // It may have come into being only now.
             self.folders.find(folder);
         }
-        followed.look()
+        followed.look(&self.adapters)
     }
 
     /// The sessions whose transcripts are among these paths or below a folder among them; all of them for an empty set.
@@ -346,7 +346,7 @@ impl Followed {
         self.offset.saturating_sub(self.scanner.pending())
     }
 
-    fn look(&mut self) -> Option<Growth> {
+    fn look(&mut self, adapters: &Adapters) -> Option<Growth> {
         let (mut file, identity, length) = match open_regular(&self.path) {
             Ok(opened) => opened,
             Err(error) => {
@@ -359,7 +359,7 @@ impl Followed {
         };
         // What cannot be read here would not be read below either.
         let first_line = first_line(&mut file).ok()?;
-        self.place(identity, length, first_line.as_deref());
+        self.place(identity, length, first_line.as_deref(), adapters);
         let backlog_end = *self.backlog_end.get_or_insert(length);
         if length <= self.offset || self.is_unnumbered {
             return None;
@@ -398,13 +398,13 @@ impl Followed {
     }
 
     /// Sets the offset for this content: one that began anew is read anew, a long one at first sight from near its end.
-    fn place(&mut self, identity: FileIdentity, length: u64, first_line: Option<&[u8]>) {
+    fn place(&mut self, identity: FileIdentity, length: u64, first_line: Option<&[u8]>, adapters: &Adapters) {
         let known = self.identity.replace(identity);
         let tells = first_line.map(|line| delivery::content_number(0, line));
         let is_same_beginning = self.first_line.is_none() || self.first_line == tells;
         self.first_line = tells;
         if known != Some(identity) || length < self.offset || !is_same_beginning {
-            self.begin_anew(known.is_some(), length);
+            self.begin_anew(known.is_some(), length, adapters);
         }
         // Other words at the places of old ones would be taken for those, also in another file: one that is replaced again and
         // again may get its former inode back. It waits for the whole first line: after a crash before the cursor is stored the
@@ -415,15 +415,14 @@ impl Followed {
         }
     }
 
-    fn begin_anew(&mut self, after_another: bool, length: u64) {
+    fn begin_anew(&mut self, after_another: bool, length: u64, adapters: &Adapters) {
         self.scanner = LineScanner::new();
         self.offset = 0;
         if after_another {
             self.backlog_end = None;
             self.is_unnumbered = true;
             // What it remembers is of lines that are gone; those that stayed are read again.
-            let fresh =
-                watchkeeper_agents::adapter(self.key.agent).and_then(|a| a.transcript(&self.key.id, None));
+            let fresh = adapters.get(self.key.agent).and_then(|a| a.transcript(&self.key.id, None));
             if let Some(reader) = fresh {
                 self.reader = reader;
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use memchr::memmem;
 use serde_json::{Value, json};
 
 use super::rules::Section;
@@ -32,7 +33,7 @@ impl Reader {
 
 impl TranscriptReader for Reader {
     fn wants(&self, line: &[u8]) -> bool {
-        let has = |mark: &String| line.windows(mark.len()).any(|window| window == mark.as_bytes());
+        let has = |mark: &String| memmem::find(line, mark.as_bytes()).is_some();
         self.marks.iter().any(|marks| marks.iter().all(has))
     }
 

@@ -69,7 +69,8 @@ enum Consent {
 pub(super) fn install(app: &App, args: &InstallArgs) -> Outcome {
     let mut context = context(app, &args.agents)?;
     let capability = if args.mcp {
-        let capability = CapabilityPlan::install(&context.state, args.allow_write);
+        let capability = CapabilityPlan::install(&context.state, args.allow_write)
+            .map_err(|error| Complaint::new("nothing was changed").caused_by(&error))?;
         context.mcp = Some(server(&context, &capability, args.allow_write)?);
         capability
     } else {

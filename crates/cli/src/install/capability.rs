@@ -35,14 +35,21 @@ impl CapabilityPlan {
     }
 
     /// One that allows exactly this. A secret that nobody else could read is kept, so that running servers go on.
-    pub(crate) fn install(state: &Path, write: bool) -> Self {
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub(crate) fn install(state: &Path, write: bool) -> Result<Self, InstallError> {
         let path = state.join(CAPABILITY_FILE);
         let change = match usable(&path) {
             Some(found) if found.write == write => Change::Nothing,
             Some(found) => Change::Write { text: found.allowing(write).to_text(), write },
-            None => Change::Write { text: Capability::new(random(), write).to_text(), write },
+            None => {
+                let secret =
+                    random().map_err(|error| InstallError::io("make a secret for", &path)(error.into()))?;
+                Change::Write { text: Capability::new(secret, write).to_text(), write }
+            }
         };
-        Self { path, change }
+        Ok(Self { path, change })
     }
 
     pub(crate) fn uninstall(state: &Path) -> Self {
@@ -117,11 +124,11 @@ fn usable(path: &Path) -> Option<Capability> {
     Capability::parse(&fs::read(path).ok()?).ok()
 }
 
-/// From the keys that the standard library draws from the system for its hash maps.
-fn random() -> u128 {
-    use std::hash::{BuildHasher as _, RandomState};
-    let keys = RandomState::new();
-    u128::from(keys.hash_one(0_u8)) << 64 | u128::from(keys.hash_one(1_u8))
+/// From the system's own source.
+fn random() -> Result<u128, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(u128::from_le_bytes(bytes))
 }
 
 #[cfg(test)]
@@ -132,15 +139,15 @@ mod tests {
     fn it_is_for_its_owner_only_and_goes_without_a_trace() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
-        let planned = CapabilityPlan::install(&state, false);
+        let planned = CapabilityPlan::install(&state, false).unwrap();
         assert!(planned.changes() && planned.shown().is_some_and(|text| text.contains("change nothing")));
         planned.carry_out().unwrap();
         assert!(system::is_private(&fs::metadata(planned.path()).unwrap()));
         let first = usable(planned.path()).unwrap();
         assert!(!first.write);
-        assert!(!CapabilityPlan::install(&state, false).changes(), "again: nothing to do");
+        assert!(!CapabilityPlan::install(&state, false).unwrap().changes(), "again: nothing to do");
         // More is allowed under the same secret.
-        CapabilityPlan::install(&state, true).carry_out().unwrap();
+        CapabilityPlan::install(&state, true).unwrap().carry_out().unwrap();
         let wider = usable(planned.path()).unwrap();
         assert_eq!((wider.write, &wider.secret), (true, &first.secret));
         CapabilityPlan::uninstall(&state).carry_out().unwrap();
@@ -153,16 +160,16 @@ mod tests {
     fn a_secret_that_others_could_read_is_replaced() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
-        CapabilityPlan::install(folder.path(), true).carry_out().unwrap();
+        CapabilityPlan::install(folder.path(), true).unwrap().carry_out().unwrap();
         let path = folder.path().join(CAPABILITY_FILE);
         let first = usable(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        CapabilityPlan::install(folder.path(), true).carry_out().unwrap();
+        CapabilityPlan::install(folder.path(), true).unwrap().carry_out().unwrap();
         let second = usable(&path).unwrap();
         assert_ne!(first.secret, second.secret);
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-        CapabilityPlan::install(folder.path(), true).carry_out().unwrap();
+        CapabilityPlan::install(folder.path(), true).unwrap().carry_out().unwrap();
         assert!(fs::symlink_metadata(&path).unwrap().is_file());
     }
 }
