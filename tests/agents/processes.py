@@ -32,17 +32,39 @@ def is_zombie(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] in "ZX"
 
 
+def session_nice(pid: int | str) -> int | None:
+    """The nice value of the process's autogroup; None where it is in none that can be read."""
+    try:
+        return nice_of(Path(f"/proc/{pid}/autogroup").read_text())
+    except OSError:
+        return None  # a kernel without autogroups, a process that is gone
+
+
+def nice_of(autogroup: str) -> int | None:
+    """The nice value in `/autogroup-7 nice 0`.
+
+    The file is empty for what never left the machine's first session, such as a job that init itself started.
+    """
+    _, _, nice = autogroup.rpartition(" nice ")
+    try:
+        return int(nice)
+    except ValueError:
+        return None
+
+
 def share_like_us(pid: int) -> None:
     """Gives a process that began a session of its own the same share of the processor as this one has.
 
     Linux weighs sessions against each other (autogroups, sched(7)), each with a nice value of its own: where the test was
     started with another than 0, its daemons and terminals would starve beside it or outrun it.
     """
+    nice = session_nice("self")
+    if nice is None:
+        return
     try:
-        nice = Path("/proc/self/autogroup").read_text().split()[-1]
-        Path(f"/proc/{pid}/autogroup").write_text(nice)
+        Path(f"/proc/{pid}/autogroup").write_text(str(nice))
     except OSError:
-        pass  # no autogroups here, or no right: then the shares are what they are
+        pass  # no right to: then the shares are what they are
 
 
 def with_home(home: Path) -> list[int]:

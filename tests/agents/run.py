@@ -47,8 +47,8 @@ def play(scenario: Scenario, folder: Path, rig: Rig, programs: Path, keep: bool)
         scene = Scene(place, rig, programs, scenario.agent, scenario.codex_daemon)
         scenario.play(scene)
     except Exception as error:  # noqa: BLE001 - whatever it is, the scenario has failed and the next one is played
-        detail = str(error) or traceback.format_exc()
-        failures.append(f"{type(error).__name__}: {detail}")
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        failures.append(f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})")
     finally:
         if scene is not None:
             try:

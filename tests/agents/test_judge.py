@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import unittest
 
 from judge import Moment, Observation, problems
 from logind import KINDS, Sample
 from model_server import Anthropic, Responses, Step, Turn, next_step, parse_script
+from processes import nice_of, session_nice, share_like_us
 
 DAEMON = 7
+NO_PID = 2**22 + 1  # above the kernel's largest possible pid
 # Working from second 10, idle from 20.
 MOMENTS = [Moment(10.0, "a prompt", "working", True), Moment(20.0, "a stop", "idle", False)]
 
@@ -60,6 +63,28 @@ class TheJudge(unittest.TestCase):
         held = samples(10.1, 20.5)
         self.assertTrue(any("no answer" in each for each in problems(MOMENTS, blind, held, {DAEMON})))
         self.assertEqual(problems(MOMENTS, blind, held, {DAEMON}, [(12.0, 13.9)]), [])
+
+
+class TheShare(unittest.TestCase):
+    """What a process inherits of the processor's shares is looked up under every condition that a test may be started in."""
+
+    def test_what_the_kernel_prints(self) -> None:
+        self.assertEqual(nice_of("/autogroup-7 nice -12\n"), -12)
+        self.assertIsNone(nice_of(""))
+        self.assertIsNone(nice_of("nonsense\n"))
+
+    def test_a_session_of_its_own(self) -> None:
+        child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        before = session_nice(child.pid)
+        share_like_us(child.pid)
+        ours = session_nice("self")
+        self.assertEqual(session_nice(child.pid), before if ours is None else ours)
+
+    def test_nobody(self) -> None:
+        self.assertIsNone(session_nice(NO_PID))
+        share_like_us(NO_PID)
 
 
 class TheModel(unittest.TestCase):

@@ -19,7 +19,11 @@ const STAGES: &[Stage] = &[
         run: tidy::run,
     },
     Stage { name: "clippy", what: "lints of all crates, warnings are errors", run: clippy },
-    Stage { name: "unit", what: "tests of all crates, the recorded sessions among them", run: unit },
+    Stage {
+        name: "unit",
+        what: "tests of all crates, the recorded sessions among them, and of the judge of real agents",
+        run: unit,
+    },
     Stage {
         name: "sim",
         what: "10,000 made-up schedules with faults; everything must be reached; recordings while something goes wrong",
@@ -72,6 +76,7 @@ fn clippy() -> Result<()> {
 /// The properties' cases are the same on every machine and every day: what fails here fails for everyone.
 /// [`explore`] looks where no run has looked before.
 fn unit() -> Result<()> {
+    script("tests/agents/test_judge.py", &[])?;
     build::hook()?;
     let mut tests = cargo();
     if std::env::var_os(PROPTEST_SEED).is_none() {
