@@ -106,10 +106,11 @@ class Product:
         self.daemon_pids.add(self._daemon.pid)
         deadline = time.monotonic() + READY_SECONDS_MAX
         while (answer := self.status()) is None:
-            if self._daemon.poll() is not None or time.monotonic() > deadline:
+            # On a busy machine a hook may have been faster; then ours leaves again, maybe before that one answers.
+            is_alone = self._daemon.poll() is not None and not with_argument(str(self.folder))
+            if is_alone or time.monotonic() > deadline:
                 raise ProductError(f"the daemon does not answer; its output is in {self.folder / 'daemon.log'}")
             time.sleep(0.02)
-        # On a busy machine a hook may have been faster; then ours leaves again.
         running = self.daemon()
         if running is not None and running.value["pid"] != self._daemon.pid:
             self._adopted = running.value["pid"]

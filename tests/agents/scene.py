@@ -189,6 +189,14 @@ class Scene:
         if state is not None and not brief:
             self._look(state, shown.at, waiting_for=waiting_for)
 
+    def expect_never(self, state: str) -> None:
+        """Not for a moment was the session in this state, by what `explain` remembers of it."""
+        explain = self.product.ask("explain", f"{self.agent.name}:{self._session_id}")
+        rows = (explain.value or {}).get("evidence", [])
+        self._check(bool(rows), f"`explain` ended with {explain.code} and tells nothing")
+        led = [row for row in rows if row.get("to") == state]
+        self._check(not led, f"it was {state}, by {led}")
+
     def _moment(self, at: float, name: str, state: str | None, demand: bool | None) -> None:
         self.moments.append(judge.Moment(at, name, state, demand))
 

@@ -1,11 +1,12 @@
-"""Scenarios of Copilot CLI that differ from the other agents'."""
+"""What happens with Copilot CLI where it differs from the other agents."""
 
 from __future__ import annotations
 
 from evidence import Evidence
+from plays import leave, terminal_permission, terminal_question
 from scene import Scene
 from signs import (
-    AGENT_GONE, BUSY_3, BUSY_60, FIRST_PROMPT, TURN_STARTED, TURN_STOPPED, any_of, asks_person, hook, notified, record,
+    AGENT_GONE, BUSY_3, BUSY_60, FIRST_PROMPT, TOOL_RETURNED, TOOL_STARTED, any_of, asks_person, hook, notified, record,
 )  # fmt: skip
 
 DIALOG_OPENED = any_of(notified("permission_prompt"), record("permission.requested"))
@@ -27,11 +28,6 @@ def print_subagent(scene: Scene) -> None:
     scene.expect("ended", AGENT_GONE, "the agent ended")
 
 
-def leave(scene: Scene) -> None:
-    scene.send("/exit")
-    scene.expect("ended", AGENT_GONE, "the person left")
-
-
 def interrupt(scene: Scene, name: str) -> None:
     """It wants Esc twice. No hook tells of it."""
     scene.press("Escape")
@@ -41,30 +37,11 @@ def interrupt(scene: Scene, name: str) -> None:
 
 
 def permission(scene: Scene) -> None:
-    scene.open_terminal(asks=True)
-    scene.send(f"PLAY permit:{BUSY_3} ;; slow:2")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("waiting", DIALOG_OPENED, "a permission dialog opened", waiting_for="permission_prompt")
-    scene.press("Enter")
-    scene.expect("working", any_of(record("permission.completed"), hook("PostToolUse")), "the person allowed it")
-    scene.expect("idle", TURN_STOPPED, "the turn stopped")
-    scene.send("PLAY permit:touch denied ;; slow:2")
-    scene.expect("working", TURN_STARTED, "a second prompt was given", brief=True)
-    scene.expect("waiting", DIALOG_OPENED, "a second dialog opened", waiting_for="permission_prompt")
-    scene.press("Escape")
-    scene.expect("idle", record("abort"), "the person refused with Esc")
-    leave(scene)
+    terminal_permission(scene, DIALOG_OPENED, any_of(record("permission.completed"), TOOL_RETURNED), record("abort"))
 
 
 def question(scene: Scene) -> None:
-    scene.open_terminal()
-    scene.send("PLAY ask ;; slow:3")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("waiting", QUESTION_ASKED, "a question was asked", waiting_for="question")
-    scene.press("Enter")
-    scene.expect("working", any_of(hook("PostToolUse"), record("tool.execution_complete")), "the person answered")
-    scene.expect("idle", TURN_STOPPED, "the turn stopped")
-    leave(scene)
+    terminal_question(scene, QUESTION_ASKED, any_of(TOOL_RETURNED, record("tool.execution_complete")))
 
 
 def escape_turn(scene: Scene) -> None:
@@ -80,6 +57,6 @@ def escape_tool(scene: Scene) -> None:
     scene.open_terminal()
     scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
     scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("working", hook("PreToolUse"), "a tool was started")
+    scene.expect("working", TOOL_STARTED, "a tool was started")
     interrupt(scene, "Esc interrupted the tool")
     leave(scene)
