@@ -4,9 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod agent;
+mod alone;
 mod declared;
 mod rig;
 mod spool_process;
+mod state_file;
 mod transcript_place;
 mod transcript_times;
 

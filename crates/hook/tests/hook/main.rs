@@ -5,6 +5,8 @@
 
 mod ancestry;
 mod away;
+#[cfg(target_os = "linux")]
+mod cost;
 mod input;
 mod reply;
 mod rig;

@@ -263,3 +263,56 @@ fn a_snapshot_of_nothing_is_unchanged_while_there_is_nothing() {
     fs::write(home.settings(), "").unwrap();
     assert!(!snapshot.is_unchanged().unwrap());
 }
+
+/// Another program writes the file from its own picture of it.
+#[test]
+fn what_another_program_wiped_is_noticed_told_apart_and_put_back() {
+    let keys = |n: usize| (0..n).map(|n| format!("\"key{n}\": {n}, ")).collect::<String>();
+    let others = |n: usize| {
+        let one = r#"{"hooks": [{"type": "command", "command": "beep"}]}"#;
+        format!("\"Stop\": [{}]", vec![one; n].join(", "))
+    };
+    let text = |key_count: usize, hook_count: usize| {
+        format!("{{{}\"hooks\": {{{}}}}}", keys(key_count), others(hook_count))
+    };
+    let home = Home::new();
+    fs::write(home.settings(), text(16, 59)).unwrap();
+    let report = home.install();
+    let whole = fs::read_to_string(home.settings()).unwrap();
+    assert_eq!(whole.matches("beep").count(), 59);
+    assert_eq!(fs::read_to_string(report.done[0].backup.as_ref().unwrap()).unwrap(), text(16, 59));
+    assert!(home.state_of(AgentKind::Claude).is_working());
+
+    // All of ours are gone, and most of the others.
+    fs::write(home.settings(), text(4, 10)).unwrap();
+    let status = home.state_of(AgentKind::Claude);
+    assert_eq!(status.hooks, HooksState::Missing);
+    assert!(!status.is_working());
+    assert!(status.files[0].missing.len() > 10, "{status:?}");
+    // Only one is.
+    let mut value: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    value["hooks"].as_object_mut().unwrap().remove("SessionStart");
+    fs::write(home.settings(), value.to_string()).unwrap();
+    let status = home.state_of(AgentKind::Claude);
+    assert_eq!(status.hooks, HooksState::Outdated);
+    assert!(!status.is_working());
+    assert_eq!(
+        (&status.files[0].missing[..], status.files[0].outdated.len()),
+        (&["SessionStart".to_owned()][..], 0)
+    );
+
+    // What others left of it stays, what ours were comes back, and the copies have every version that we replaced.
+    fs::write(home.settings(), text(4, 10)).unwrap();
+    let report = home.install();
+    assert!(home.state_of(AgentKind::Claude).is_working());
+    let mended = fs::read_to_string(home.settings()).unwrap();
+    assert_eq!((mended.matches("beep").count(), mended.matches("\"key").count()), (10, 4));
+    assert_eq!(fs::read_to_string(report.done[0].backup.as_ref().unwrap()).unwrap(), text(4, 10));
+    let copies: Vec<String> = fs::read_dir(home.at("state/install/backups"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    assert!(copies.contains(&text(16, 59)), "{} copies", copies.len());
+    home.uninstall();
+    assert_eq!(fs::read_to_string(home.settings()).unwrap(), text(4, 10));
+}
