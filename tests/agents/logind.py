@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RIG = Path(__file__).resolve().parents[1] / "power"
+# The one for which the rig installs the D-Bus library; another may have started this.
+SYSTEM_PYTHON = "/usr/bin/python3"
 SAMPLE_EVERY_SECONDS = 0.02
 RIG_SECONDS_MAX = 300
 # What the product takes while there is demand, each kind on its own.
@@ -41,7 +43,7 @@ class Rig:
         self.bus_address = found.group(1)
         self._samples_file = folder / "inhibitors.txt"
         environment = {"PATH": os.environ["PATH"], "DBUS_SYSTEM_BUS_ADDRESS": self.bus_address}
-        self._sampler = subprocess.Popen([sys.executable, __file__, str(self._samples_file)], env=environment)
+        self._sampler = subprocess.Popen([SYSTEM_PYTHON, __file__, str(self._samples_file)], env=environment)
 
     def samples(self, since: float, until: float) -> list[Sample]:
         if self._sampler.poll() is not None:

@@ -23,7 +23,7 @@ cargo xtask test [STAGE…]  everything that has to hold, cheap checks first; `l
 cargo xtask explore [N]    N cases of every property from a seed of chance (default 20000)
 cargo xtask fuzz [--seconds N] [DOOR…]  libFuzzer at every door for what others write; `coverage`: what the corpus reaches
 cargo xtask tidy           format, import directions, file sizes, leftovers, the tests that docs/field-cases.md names
-cargo xtask bench [hook|ingest|exit|rest|reducer]…  floors, rivals and ours in one run, as ratios";
+cargo xtask bench [hook|ingest|exit|rest|reducer|transcript]…  floors, rivals and ours in one run, as ratios";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);

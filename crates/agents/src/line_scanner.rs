@@ -3,7 +3,7 @@
 //! A line may have any length and arrive in any pieces. A look at its start decides whether it is kept; the others are
 //! passed over as they come. Knows nothing of records; the torn last line waits for its rest.
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use crate::adapter::{Line, Parsed, TranscriptReader};
 
@@ -74,7 +74,7 @@ impl LineScanner {
     /// Takes the next bytes of the file; complete wanted lines go to `reader` in order.
     pub fn push(&mut self, bytes: &[u8], reader: &mut dyn TranscriptReader, out: &mut Parsed) {
         let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|b| *b == b'\n') {
+        while let Some(end) = memchr(b'\n', rest) {
             let (piece, behind) = rest.split_at(end);
             self.extend(piece, reader);
             self.finish(reader, out);

@@ -8,6 +8,9 @@ use watchkeeper_core::{
 
 /// Wall against boot time drifts by NTP slewing; a jump past this is a step.
 const STEP_MS: i64 = 2_000;
+/// Wall times come in whole milliseconds, so each look at the clocks places them up to one later than the last. Only past
+/// this is it another place.
+const ROUNDING_NS: u64 = 1_000_000;
 /// A record from further ahead than this was not written by the present clock.
 const AHEAD_MS: i64 = 1_000;
 
@@ -15,6 +18,9 @@ const AHEAD_MS: i64 = 1_000;
 pub(crate) struct WallClock {
     /// Wall minus boot time in milliseconds at the last look.
     offset_ms: Option<i64>,
+    /// A look at the clocks by which wall times are placed. Were it another for every record, one could be placed before the
+    /// one that it follows.
+    steady: Option<Now>,
     /// When the last step was seen.
     stepped_at: Option<Boot>,
 }
@@ -22,6 +28,9 @@ pub(crate) struct WallClock {
 impl WallClock {
     /// Looks at the clocks; to be called with every `Now` that is read. Returns the step in milliseconds if there was one.
     pub(crate) fn observe(&mut self, now: &Now) -> Option<i64> {
+        if self.steady.is_none_or(|steady| drift_ns(&steady, now) > ROUNDING_NS) {
+            self.steady = Some(*now);
+        }
         let offset = now.wall.0.saturating_sub(i64::try_from(now.boot.0 / 1_000_000).unwrap_or(i64::MAX));
         let before = self.offset_ms.replace(offset)?;
         let step = offset.saturating_sub(before);
@@ -38,12 +47,24 @@ impl WallClock {
         if wall.0 > now.wall.0.saturating_add(AHEAD_MS) {
             return None;
         }
-        let stamp = now.stamp_of_wall(wall);
+        let steady = self.steady.as_ref().unwrap_or(now);
+        let since_ns = wall.0.saturating_sub(steady.wall.0).saturating_mul(1_000_000);
+        // Nothing has happened after now.
+        let boot = steady.boot.0.saturating_add_signed(since_ns).min(now.boot.0);
+        let stamp = Stamp { boot: Boot(boot), boot_id: now.boot_id };
         match self.stepped_at {
             Some(step) if stamp.boot < step => None,
             Some(_) | None => Some(stamp),
         }
     }
+}
+
+/// By how much the wall clock has moved against boot time between two looks.
+fn drift_ns(before: &Now, now: &Now) -> u64 {
+    let wall_ns = now.wall.0.saturating_sub(before.wall.0).saturating_mul(1_000_000);
+    let boot_ns = i64::try_from(now.boot.0).unwrap_or(i64::MAX);
+    let then_ns = i64::try_from(before.boot.0).unwrap_or(i64::MAX);
+    boot_ns.saturating_sub(then_ns).saturating_sub(wall_ns).unsigned_abs()
 }
 
 #[cfg(test)]
@@ -80,5 +101,26 @@ mod tests {
             clock.stamp(&now(115, 6_415), Wall(6_414_000)).map(|s| s.boot.0 / 1_000_000_000),
             Some(114)
         );
+    }
+
+    /// Two records of one millisecond, read at different moments of others.
+    #[test]
+    fn what_follows_is_never_placed_before() {
+        let at = |us: u64| {
+            let boot = Boot(100_000_000_000 + us * 1000);
+            let wall = Wall(10_000_000 + i64::try_from(us / 1000).unwrap());
+            Now { mono: Mono(boot.0), boot, wall, boot_id: BootId(7) }
+        };
+        let mut clock = WallClock::default();
+        let mut place = |now: Now, wall| {
+            clock.observe(&now);
+            clock.stamp(&now, Wall(wall)).unwrap().boot
+        };
+        let first = place(at(1_900), 10_000_001);
+        assert_eq!(place(at(20_100), 10_000_001), first);
+        assert!(place(at(20_200), 10_000_002) > first);
+        // A clock that is slewed by more than the rounding is followed.
+        let slewed = Now { wall: Wall(10_000_035), ..at(30_000) };
+        assert!(place(slewed, 10_000_035) <= slewed.boot);
     }
 }

@@ -33,17 +33,16 @@ impl PrivateDaemon {
         let home = target_dir().join(format!("bench-{name}-daemon-{}", std::process::id()));
         fs::create_dir_all(home.join("config")).with_context(|| format!("cannot make {}", home.display()))?;
         fs::write(home.join("config/config.toml"), "keep_awake = \"off\"\ncleanup_delay = \"off\"\n")?;
-        let ready = home.join("ready.sock");
-        let socket =
-            UnixDatagram::bind(&ready).with_context(|| format!("cannot listen on {}", ready.display()))?;
-        socket.set_read_timeout(Some(READY_WITHIN))?;
-        let mut command = command(program, &home);
-        command.args(["daemon", "run"]).env("NOTIFY_SOCKET", &ready).stdout(Stdio::null());
-        let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
-        let daemon = Self { program: program.to_owned(), home, child };
-        let mut word = [0; 64];
-        socket.recv(&mut word).context("the daemon did not come up")?;
-        Ok(daemon)
+        let child = begin(program, &home)?;
+        Ok(Self { program: program.to_owned(), home, child })
+    }
+
+    /// Ends it and starts it again; returns how long the new one took to listen.
+    pub(super) fn restart(&mut self) -> Result<Duration> {
+        self.end()?;
+        let began = Instant::now();
+        self.child = begin(&self.program, &self.home)?;
+        Ok(began.elapsed())
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -54,13 +53,18 @@ impl PrivateDaemon {
         &self.home
     }
 
+    /// `watchkeeper`, about to be run against it.
+    pub(super) fn command(&self) -> Command {
+        command(&self.program, &self.home)
+    }
+
     pub(super) fn run_dir(&self) -> PathBuf {
         self.home.join("run")
     }
 
     /// Runs `watchkeeper ARGS` against it; returns what it printed.
     pub(super) fn ask(&self, args: &[&str]) -> Result<String> {
-        let output = command(&self.program, &self.home).args(args).output()?;
+        let output = self.command().args(args).output()?;
         ensure!(
             output.status.success(),
             "watchkeeper {} failed: {}",
@@ -72,6 +76,10 @@ impl PrivateDaemon {
 
     /// Ends it as a person would.
     pub(super) fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
         self.ask(&["daemon", "stop"])?;
         let deadline = Instant::now() + GONE_WITHIN;
         loop {
@@ -94,6 +102,24 @@ impl Drop for PrivateDaemon {
         drop(self.child.wait());
         drop(fs::remove_dir_all(&self.home));
     }
+}
+
+/// Starts a daemon below `home`; returns when it listens.
+fn begin(program: &Path, home: &Path) -> Result<Child> {
+    let ready = home.join("ready.sock");
+    drop(fs::remove_file(&ready));
+    let socket =
+        UnixDatagram::bind(&ready).with_context(|| format!("cannot listen on {}", ready.display()))?;
+    socket.set_read_timeout(Some(READY_WITHIN))?;
+    let mut command = command(program, home);
+    command.args(["daemon", "run"]).env("NOTIFY_SOCKET", &ready).stdout(Stdio::null());
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+    if let Err(error) = socket.recv(&mut [0; 64]) {
+        drop(child.kill());
+        drop(child.wait());
+        return Err(error).context("the daemon did not come up");
+    }
+    Ok(child)
 }
 
 fn command(program: &Path, home: &Path) -> Command {

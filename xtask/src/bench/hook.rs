@@ -16,8 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Goal, Row};
-use crate::{build, execute, root, target_dir};
+use super::{Goal, Row, floor, spread::Spread};
+use crate::{build, root, target_dir};
 
 /// Turns of the quick programs; an odd number has a middle.
 const TURNS: usize = 601;
@@ -59,8 +59,9 @@ impl Bench {
         let own_run = self.dir.join("run");
         fs::create_dir_all(&own_run)?;
         serve(&own_run.join("hook.sock"))?;
-        let floor_exit = self.compile("floor_exit.c")?;
-        let floor_spool = self.compile("floor_spool.c")?;
+        let floor_exit = floor::compile(&self.dir, "floor_exit.c", &[])?;
+        let size = format!("-DPAYLOAD_BYTES={PAYLOAD_BYTES}");
+        let floor_spool = floor::compile(&self.dir, "floor_spool.c", &[&size])?;
         let mut rows = self.round_trip(&floor_exit, &own_run)?;
         rows.extend(self.burst(&floor_exit)?);
         rows.push(self.down(&floor_spool)?);
@@ -241,29 +242,6 @@ impl Bench {
                 .map(|thread| thread.join().unwrap_or_else(|_| bail!("a thread failed")))
                 .collect()
         })
-    }
-
-    fn compile(&self, name: &str) -> Result<PathBuf> {
-        let out = self.dir.join(name).with_extension("");
-        let source = root().join("xtask/src/bench/programs").join(name);
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-static", "-O2", &format!("-DPAYLOAD_BYTES={PAYLOAD_BYTES}"), "-o"]).arg(&out).arg(source);
-        execute(&mut gcc).context("the floor needs gcc and the static C library (Debian: gcc, libc6-dev)")?;
-        Ok(out)
-    }
-}
-
-/// Middle and tail, in microseconds.
-struct Spread {
-    median: f64,
-    p99: f64,
-}
-
-impl Spread {
-    fn of(times: &mut [Duration]) -> Self {
-        times.sort_unstable();
-        let at = |index: usize| times.get(index).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6);
-        Self { median: at(times.len() / 2), p99: at(times.len() * 99 / 100) }
     }
 }
 

@@ -1,11 +1,16 @@
 //! Floors, rivals and ours in one run, as ratios. Nothing here is a test: figures depend on the machine, ratios less so.
 
+mod conversation;
 mod daemon;
 mod figures;
+mod floor;
 mod hook;
 mod ingest;
+mod reading;
 mod rest;
 mod row;
+mod spread;
+mod transcript;
 
 use row::{Goal, Row};
 
@@ -17,7 +22,7 @@ use daemon::PrivateDaemon;
 use figures::Figures;
 
 /// All benchmarks, in the order in which they run.
-const ALL: [&str; 5] = ["hook", "ingest", "exit", "rest", "reducer"];
+const ALL: [&str; 6] = ["hook", "ingest", "exit", "rest", "reducer", "transcript"];
 
 /// Runs the benchmarks named in `args` (all without a name) and prints their rows as one table; fails when a row misses
 /// its goal by more than a factor of two. `--against-daemon DIR` takes a daemon that runs already for the hook's rows.
@@ -44,7 +49,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "ingest" => ingest::run(&watchkeeper),
             "exit" => exit(),
             "rest" => rest::run(&watchkeeper),
-            _ => reducer(),
+            "reducer" => reducer(),
+            _ => transcript::run(&watchkeeper),
         };
         match outcome {
             Ok(some) => rows.extend(some),
