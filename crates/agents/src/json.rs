@@ -2,6 +2,7 @@
 //!
 //! Owns the limits. Knows nothing of any agent's fields.
 
+use memchr::memchr2;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::{
@@ -73,19 +74,11 @@ fn starts_object(bytes: &[u8]) -> bool {
 
 /// Whether brackets outside strings nest deeper than `limit`; one pass, no allocation.
 fn deeper_than(bytes: &[u8], limit: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for &byte in bytes {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
+    let (mut depth, mut rest) = (0_usize, bytes);
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
         match byte {
-            b'"' => in_string = true,
+            b'"' => rest = behind_string(rest),
             b'{' | b'[' => {
                 depth += 1;
                 if depth > limit {
@@ -97,6 +90,19 @@ fn deeper_than(bytes: &[u8], limit: usize) -> bool {
         }
     }
     false
+}
+
+/// What follows the string in which `bytes` begins; nothing if that has no end. Long outputs are most of a transcript.
+fn behind_string(bytes: &[u8]) -> &[u8] {
+    let mut rest = bytes;
+    while let Some(at) = memchr2(b'"', b'\\', rest) {
+        if rest.get(at) == Some(&b'"') {
+            return rest.get(at + 1..).unwrap_or_default();
+        }
+        // Whatever is escaped, a quote above all, ends nothing.
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    &[]
 }
 
 /// A value under the limits; what exceeds them is read and dropped, never stored.
