@@ -29,7 +29,11 @@ const STAGES: &[Stage] = &[
         what: "10,000 made-up schedules with faults; everything must be reached; recordings while something goes wrong",
         run: simulate,
     },
-    Stage { name: "faults", what: "five planted faults, each found within 1,000 seeds", run: planted_faults },
+    Stage {
+        name: "faults",
+        what: "planted faults, each found within 1,000 schedules or with the recordings",
+        run: planted_faults,
+    },
     Stage { name: "cross", what: "types of the whole workspace for Windows and macOS", run: cross },
     Stage {
         name: "logind",

@@ -1,14 +1,16 @@
 //! What came of a disturbed replay, by the labels and by what the undisturbed one showed at its end.
 
 use std::collections::BTreeMap;
-use watchkeeper_core::{signal::SignalBody, view::ShownState};
+use watchkeeper_core::view::ShownState;
 
 use super::{
     bounds::{INACTIVITY_S, LOOKS_AFTER_RESTART, MARGIN_S, RULES},
     change::{AWAY_S, Change, Kind},
     evidence::tells,
 };
-use crate::recordings::{NoAdapter, Recording, Replay, TOLERANCE_S, Told, Truth, Wrong, judge, judge_within};
+use crate::recordings::{
+    NoAdapter, Recording, Replay, TOLERANCE_S, Told, Truth, Wrong, judge, judge_within, word_for,
+};
 
 /// What came of one run, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -261,13 +263,8 @@ impl Case<'_> {
             self.baseline.told.iter().filter(|told| told.session == session && told.event != dropped + 1);
         let mut in_time = of_it.filter(|told| told.t >= since - TOLERANCE_S && told.t <= until);
         let told = in_time.find(|told| tells(told, is, shown))?;
-        Some(format!("{:?} at {:.3}: {}", told.source, told.t, name(&told.body)).to_lowercase())
+        Some(format!("{:?} at {:.3}: {}", told.source, told.t, word_for(&told.body)).to_lowercase())
     }
-}
-
-fn name(body: &SignalBody) -> String {
-    let debug = format!("{body:?}");
-    debug.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
 }
 
 fn last_states(replay: &Replay) -> BTreeMap<String, ShownState> {

@@ -23,7 +23,7 @@ pub use load::{Event, EventKind, Label, Recording, STATES, find};
 pub use replay::{NoAdapter, Replay};
 pub(crate) use {
     judge::{TOLERANCE_S, judge_within},
-    replay::Told,
+    replay::{Told, word_for},
     truth::Truth,
 };
 

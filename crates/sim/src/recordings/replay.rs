@@ -363,7 +363,8 @@ impl Replay {
         }
     }
 
-    /// Completes an observation as the shell does and tells it to the core, unless that delivery is known.
+    /// Completes an observation as the shell does and tells it to the core. A delivery that the core was told before must change
+    /// nothing; that is the core's to see, nobody before it does.
     fn observe(
         &mut self,
         observation: Observation,
@@ -373,10 +374,10 @@ impl Replay {
         process: Option<AgentProcess>,
     ) {
         let Some(id) = observation.session else { return };
-        if !self.disk.known.insert(delivery.0) {
-            return;
-        }
-        if let Some(told) = &mut self.told {
+        let before = (!self.disk.known.insert(delivery.0)).then(|| self.core.sessions());
+        if before.is_none()
+            && let Some(told) = &mut self.told
+        {
             let (thread, body) = (observation.thread.clone(), observation.body.clone());
             told.push(Told { t: self.t, event: self.number, source, session: id.clone(), thread, body });
         }
@@ -392,7 +393,13 @@ impl Replay {
             facts: observation.facts,
             body: observation.body,
         };
+        let name = before.as_ref().map(|_| word_for(&signal.body));
         self.handle(InputBody::Signal { signal: Box::new(signal), held: None });
+        if let (Some(before), Some(name)) = (before, name)
+            && self.core.sessions() != before
+        {
+            self.violations.push(format!("t = {}: repeated, and taken for another: {name}", self.t));
+        }
     }
 
     /// When a record says that it was written.
@@ -609,6 +616,12 @@ impl Replay {
             self.demand.push((self.t, protects));
         }
     }
+}
+
+/// What a statement says, in a word.
+pub(crate) fn word_for(body: &SignalBody) -> String {
+    let debug = format!("{body:?}");
+    debug.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
 }
 
 /// A core that knows nothing yet of this agent's sessions.

@@ -17,7 +17,7 @@ pub(super) struct Disk {
     pub(super) keeps: bool,
     pub(super) rows: Vec<Input>,
     pub(super) cursors: BTreeMap<(SessionKey, String), Place>,
-    /// Deliveries that are in the journal.
+    /// Deliveries that the core was told.
     pub(super) known: BTreeSet<u128>,
     files: BTreeMap<String, usize>,
     states: BTreeMap<(String, Vec<u8>), usize>,
