@@ -43,6 +43,16 @@ enum Kinship {
     Orphan,
 }
 
+/// Whether this signal begins a session where its key is unknown, and the next life of one that ended earlier. What else is
+/// said of such a key is recorded at most.
+#[must_use]
+pub fn begins_session(signal: &Signal) -> bool {
+    match Core::birth(signal) {
+        Birth::Minted | Birth::MidTurn => true,
+        Birth::Ended | Birth::Recorded => false,
+    }
+}
+
 impl Core {
     pub(crate) fn signal(&mut self, signal: &Signal, held: Option<HeldHook>, step: &mut Step) {
         let answered = self.place(signal, held, step);

@@ -1,7 +1,7 @@
 //! What a statement says about the state of its session: where several tell the same, losing one must cost nothing.
 
 use watchkeeper_core::{
-    signal::{Activity, AgentState, SignalBody, Source, Thread},
+    signal::{Activity, AgentState, SignalBody, Thread},
     view::ShownState,
 };
 
@@ -10,38 +10,8 @@ use crate::recordings::Told;
 /// Whether this tells that the session came into the state `is`, to somebody who takes it for being in `shown`.
 pub(super) fn tells(told: &Told, is: ShownState, shown: Option<ShownState>) -> bool {
     match shown {
-        None | Some(ShownState::Ended) if is != ShownState::Ended => brings_to_life(told),
+        None | Some(ShownState::Ended) if is != ShownState::Ended => told.begins,
         None | Some(_) => speaks_for(told, is) && !is_half(told, is, shown),
-    }
-}
-
-/// Only these make a session of an unknown or ended key; what else is said of one is recorded.
-fn brings_to_life(told: &Told) -> bool {
-    let of_living = matches!(told.source, Source::Hook | Source::AgentState);
-    match &told.body {
-        SignalBody::SessionStarted { .. } => true,
-        SignalBody::Started { .. } => told.thread == Thread::Main,
-        SignalBody::Activity { what: Activity::ModelOutput }
-        | SignalBody::ToolStarted { .. }
-        | SignalBody::SoftLocked { .. }
-        | SignalBody::WorkStarted { .. } => of_living,
-        SignalBody::Activity { .. }
-        | SignalBody::Displayed { .. }
-        | SignalBody::ToolFinished { .. }
-        | SignalBody::LockResolved { .. }
-        | SignalBody::WorkFinished { .. }
-        | SignalBody::WorkLevel { .. }
-        | SignalBody::Stopped { .. }
-        | SignalBody::Aborted { .. }
-        | SignalBody::Failed { .. }
-        | SignalBody::IdleNoticed
-        | SignalBody::SessionEnded { .. }
-        | SignalBody::AgentStated { .. }
-        | SignalBody::ProcessExited { .. }
-        | SignalBody::Orphaned
-        | SignalBody::Removed
-        | SignalBody::SoftLockCleared
-        | SignalBody::Unknown { .. } => false,
     }
 }
 

@@ -14,6 +14,7 @@ use watchkeeper_agents::{
 use watchkeeper_core::{
     AgentKind, AgentTraits, Boot, BootId, Core, DeliveryId, Effect, Input, InputBody, Mono, Now, ProcessRef,
     SessionKey, Settings, Signal, SignalBody, Wall,
+    dispatch::begins_session,
     input::{Known, ProbeAnswer, WatchOutcome},
     signal::{AgentProcess, Facts, Source, Thread},
     time::Stamp,
@@ -108,6 +109,8 @@ pub(crate) struct Told {
     pub(crate) session: String,
     pub(crate) thread: Thread,
     pub(crate) body: SignalBody,
+    /// It begins a session where none lives.
+    pub(crate) begins: bool,
 }
 
 /// Where statements come from that have no hook to name their delivery: what is read twice counts once.
@@ -375,12 +378,6 @@ impl Replay {
     ) {
         let Some(id) = observation.session else { return };
         let before = (!self.disk.known.insert(delivery.0)).then(|| self.core.sessions());
-        if before.is_none()
-            && let Some(told) = &mut self.told
-        {
-            let (thread, body) = (observation.thread.clone(), observation.body.clone());
-            told.push(Told { t: self.t, event: self.number, source, session: id.clone(), thread, body });
-        }
         let signal = Signal {
             key: SessionKey::new(self.adapter.kind(), id),
             incarnation: None,
@@ -393,6 +390,19 @@ impl Replay {
             facts: observation.facts,
             body: observation.body,
         };
+        if before.is_none()
+            && let Some(told) = &mut self.told
+        {
+            told.push(Told {
+                t: self.t,
+                event: self.number,
+                source,
+                session: signal.key.id.clone(),
+                thread: signal.thread.clone(),
+                body: signal.body.clone(),
+                begins: begins_session(&signal),
+            });
+        }
         let name = before.as_ref().map(|_| word_for(&signal.body));
         self.handle(InputBody::Signal { signal: Box::new(signal), held: None });
         if let (Some(before), Some(name)) = (before, name)
