@@ -427,6 +427,15 @@ impl Core {
                 (false, false) => Mark::EarlierIgnored,
             };
             step.recorded(mark);
+            // The end of a life whose beginning comes later, from a hook that was slow, is no end of the life before.
+            let of_former = signal.process.is_some_and(|p| session.former(&p.process).is_some());
+            if birth == Birth::Ended
+                && later
+                && !of_former
+                && let Some(session) = self.state.sessions.get_mut(sid)
+            {
+                session.ended = Some(when);
+            }
             // The agent may name the successor after its end was heard of.
             if let SignalBody::SessionEnded { reason, successor: Some(successor) } = &signal.body {
                 self.on_session(sid, step, |session, _, step| {

@@ -454,3 +454,24 @@ fn the_conversation_after_a_clear_is_nobodys_subagent() {
         assert_eq!(live(&world, "n"), ["child"]);
     }
 }
+
+/// A resumed `codex exec` that lasts half a second: the hook of its end overtakes those of its beginning, on a machine under load.
+#[test]
+fn a_life_whose_end_was_heard_first_does_not_begin_behind_it() {
+    let mut world = check(
+        AgentKind::Codex,
+        vec![
+            (announced(StartCause::Startup).from(1), Idle),
+            (ended(EndReason::Reported).from(1), Ended),
+            (ended(EndReason::Reported).happened(1_003_000), Ended),
+            (announced(StartCause::Resume).happened(1_002_500), Ended),
+            (prompt().turn("b").happened(1_002_600), Ended),
+            (prompt().turn("c").from(2), Working),
+        ],
+    );
+    // What the former life's own process says late is no end of the next one.
+    world.hear(exited(2));
+    world.hear(ended(EndReason::Reported).from(2));
+    world.hear(announced(StartCause::Resume).from(3).happened(1_007_500));
+    assert_eq!(world.state("s"), Some(Idle));
+}
