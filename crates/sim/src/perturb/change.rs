@@ -199,7 +199,7 @@ impl Change {
     }
 
     /// The events as they arrive.
-    fn rearranged(self, events: &[Event]) -> Vec<Event> {
+    pub(super) fn rearranged(self, events: &[Event]) -> Vec<Event> {
         let mut all = events.to_vec();
         match self {
             Self::Delay { seed } => {

@@ -5,6 +5,7 @@ mod bounds;
 mod change;
 mod evidence;
 mod report;
+mod unseen;
 mod verdict;
 
 use anyhow::Context as _;

@@ -1,16 +1,21 @@
 //! What came of a disturbed replay, by the labels and by what the undisturbed one showed at its end.
 
-use std::collections::BTreeMap;
-use watchkeeper_core::view::ShownState;
+use std::collections::{BTreeMap, BTreeSet};
+use watchkeeper_core::view::{SessionView, ShownState};
 
 use super::{
     bounds::{INACTIVITY_S, LOOKS_AFTER_RESTART, MARGIN_S, RULES},
     change::{AWAY_S, Change, Kind},
     evidence::tells,
+    unseen::unseen,
 };
 use crate::recordings::{
-    NoAdapter, Recording, Replay, TOLERANCE_S, Told, Truth, Wrong, judge, judge_within, word_for,
+    Judged, Label, NoAdapter, Recording, Replay, TOLERANCE_S, Told, Truth, Wrong, judge, judge_within,
+    word_for,
 };
+
+/// Why nobody could tell what became of a session.
+const UNSEEN: &str = "its agent was gone when the first hook arrived that begins it";
 
 /// What came of one run, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -82,11 +87,12 @@ pub fn verdict(
     let mut replay = Replay::new(recording)?;
     replay.know(baseline.truth.clone());
     let mut replay = change.play(recording, replay)?;
-    let at_end = replay.protects_at(f64::INFINITY);
+    let (at_end, sessions_at_end) = (replay.protects_at(f64::INFINITY), replay.core().sessions());
     let at_once = judge(recording, &replay);
     let within = judge_within(recording, &replay, TOLERANCE_S + kind.lateness_s());
     replay.advance(past_the_rule(recording, kind));
-    let case = Case { recording, baseline, change, replay: &replay };
+    let unseen = unseen(recording, &baseline.told, change);
+    let case = Case { recording, baseline, change, unseen, replay: &replay };
     let mut found = Found::default();
     for violation in &replay.violations {
         found.add(Outcome::Wrong, violation.clone());
@@ -94,7 +100,7 @@ pub fn verdict(
     if replay.protects_at(f64::INFINITY) != recording.protects_at_end {
         found.add(Outcome::Wrong, "the machine is kept awake, or not, for ever".to_owned());
     } else if at_end != recording.protects_at_end {
-        case.cost_the_rule(&mut found);
+        case.at_the_end(&sessions_at_end, &mut found);
     }
     case.last_states(&mut found);
     if !at_once.wrong.is_empty() {
@@ -103,9 +109,7 @@ pub fn verdict(
     for wrong in &within.wrong {
         case.wrong_piece(wrong, &mut found)?;
     }
-    for id in &within.unlisted {
-        found.add(Outcome::Converged, format!("{id} was shown as a session"));
-    }
+    case.unlisted(kind, &within, &mut found);
     found.notes.retain(|note| !note.is_empty());
     Ok(Verdict {
         recording: recording.name.clone(),
@@ -149,32 +153,80 @@ struct Case<'a> {
     recording: &'a Recording,
     baseline: &'a Baseline,
     change: Change,
+    /// Sessions that nobody could see end.
+    unseen: BTreeSet<String>,
     replay: &'a Replay,
 }
 
 impl Case<'_> {
-    /// Kept awake at its end, or not, as it must not be, and right by the rule.
-    fn cost_the_rule(&self, found: &mut Found) {
-        let note = "the machine was kept awake up to the inactivity rule".to_owned();
-        if matches!(self.change, Change::Drop(_)) {
-            // Each state on the way is looked at by itself.
-            return found.add(Outcome::Inactivity, note);
+    /// Kept awake at its end, or not, as it must not be, and right by the rule: every session that has a part in it is looked at.
+    fn at_the_end(&self, sessions: &[SessionView], found: &mut Found) {
+        let end = self.recording.end() + AWAY_S;
+        let needs = |state| matches!(state, ShownState::Working | ShownState::Background);
+        let truth: BTreeMap<&str, &Label> =
+            self.baseline.truth.last().map(|l| (l.session.as_str(), l)).collect();
+        let shown: BTreeMap<&str, &SessionView> = sessions.iter().map(|s| (s.key.id.as_str(), s)).collect();
+        let before = found.notes.len();
+        if self.recording.protects_at_end {
+            for (id, label) in truth.iter().filter(|(_, label)| needs(label.state)) {
+                let now = shown.get(id);
+                if now.is_some_and(|s| s.protects) {
+                    continue;
+                }
+                let note =
+                    format!("{} is {} at the end, the machine may sleep", short(id), label.state.name());
+                let now = now.map(|s| s.state);
+                match self.other_evidence(id, label.state, now, label.from, end) {
+                    Some(told) => found.add(Outcome::Wrong, format!("{note}, although told by {told}")),
+                    None => found.add(Outcome::Unheld, note),
+                }
+            }
+        } else {
+            for (id, session) in shown.iter().filter(|(_, s)| s.protects) {
+                let note = format!("{} kept the machine awake up to the inactivity rule", short(id));
+                let Some(label) = truth.get(id).filter(|label| !needs(label.state)) else {
+                    found.add(Outcome::Wrong, format!("{note}, without a reason"));
+                    continue;
+                };
+                if self.is_unseen(id, label.state) {
+                    found.add(Outcome::Inactivity, format!("{note}: {UNSEEN}"));
+                    continue;
+                }
+                match self.other_evidence(id, label.state, Some(session.state), label.from, end) {
+                    Some(told) => found.add(Outcome::Wrong, format!("{note}, although told by {told}")),
+                    None => found.add(Outcome::Inactivity, note),
+                }
+            }
         }
-        match self.unseen() {
-            Some(why) => found.add(Outcome::Inactivity, format!("{note}: {why}")),
-            None => found.add(Outcome::Wrong, note),
+        if found.notes.len() == before {
+            found.add(Outcome::Wrong, "kept awake at the end, or not, by no session".to_owned());
         }
     }
 
-    /// Why nobody could tell what became of a session: no process of it was ever found.
-    fn unseen(&self) -> Option<&'static str> {
-        let nobody = "unwatched:no agent process is known";
-        let is_unseen = |flags: &[String]| flags.iter().any(|flag| flag == nobody);
-        let sessions = self.replay.core().sessions();
-        sessions
-            .iter()
-            .any(|s| is_unseen(&s.flags))
-            .then_some("its agent was gone when its first hook arrived")
+    fn is_unseen(&self, session: &str, is: ShownState) -> bool {
+        is == ShownState::Ended && self.unseen.contains(session)
+    }
+
+    /// What nobody had and was shown as a session. A subagent whose first word overtakes the one that announces it is taken for a
+    /// session until that comes; where nothing is late, and nothing is lost, there is never one.
+    fn unlisted(&self, kind: Kind, within: &Judged, found: &mut Found) {
+        for interval in within.intervals.iter().filter(|i| within.unlisted.contains(&i.session)) {
+            if interval.state == ShownState::Ended {
+                continue;
+            }
+            let seconds = interval.to.map_or(f64::INFINITY, |to| to - interval.from);
+            let note = format!(
+                "{} is no session, shown {} for {seconds:.3} s",
+                interval.session,
+                interval.state.name()
+            );
+            let outcome = match self.change {
+                Change::Drop(_) => Outcome::Untold,
+                Change::Delay { .. } if seconds <= kind.lateness_s() => Outcome::Converged,
+                _ => Outcome::Wrong,
+            };
+            found.add(outcome, note);
+        }
     }
 
     fn last_states(&self, found: &mut Found) {
@@ -188,10 +240,13 @@ impl Case<'_> {
             let since = label.filter(|l| l.state == *is).map_or(0.0, |l| l.from);
             let shows = now.map_or("nothing", ShownState::name);
             let note = format!("{} is {} in the end, shown {shows}", short(session), is.name());
+            if self.is_unseen(session, *is) {
+                found.add(cost_of_a_state(now), format!("{note}: {UNSEEN}"));
+                continue;
+            }
             match self.other_evidence(session, *is, now, since, f64::INFINITY) {
                 Some(told) => found.add(Outcome::Wrong, format!("{note}, although told by {told}")),
-                None if now == Some(ShownState::Waiting) => found.add(Outcome::Inactivity, note),
-                None => found.add(Outcome::Untold, note),
+                None => found.add(cost_of_a_state(now), note),
             }
         }
         for (session, state) in &shown {
@@ -203,6 +258,10 @@ impl Case<'_> {
     }
 
     fn wrong_piece(&self, wrong: &Wrong, found: &mut Found) -> Result<(), NoAdapter> {
+        if self.is_unseen(&wrong.session, wrong.is) {
+            found.add(Outcome::Untold, format!("{wrong}: {UNSEEN}"));
+            return Ok(());
+        }
         let until = wrong.to - TOLERANCE_S;
         if let Some(told) = self.other_evidence(&wrong.session, wrong.is, wrong.shown, wrong.since, until) {
             found.add(Outcome::Wrong, format!("{wrong}, although told by {told}"));
@@ -213,7 +272,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// What it costs when nothing more happens from `t` on: the recordings' persons go on within seconds, others go home.
+    /// What a lost hook costs when nothing more happens from `t` on: the recordings' persons go on within seconds, others go home.
     fn at_rest(&self, t: f64) -> Result<(Outcome, String), NoAdapter> {
         let mut right = self.up_to(t, None)?;
         let mut disturbed = self.up_to(t, Some(self.change))?;
@@ -246,7 +305,7 @@ impl Case<'_> {
         Ok(replay)
     }
 
-    /// What else tells that this state began, between a little before its label and `until`.
+    /// What else tells that this state began, between a little before its label and `until`. Nothing is lost unless a hook is.
     fn other_evidence(
         &self,
         session: &str,
@@ -255,15 +314,21 @@ impl Case<'_> {
         since: f64,
         until: f64,
     ) -> Option<String> {
-        let Change::Drop(dropped) = self.change else {
-            return self.unseen().is_none().then(|| "all hooks".to_owned());
-        };
+        let Change::Drop(dropped) = self.change else { return Some("all hooks".to_owned()) };
         // Of the statements that came with it, the core counted this one from 1.
         let of_it =
             self.baseline.told.iter().filter(|told| told.session == session && told.event != dropped + 1);
         let mut in_time = of_it.filter(|told| told.t >= since - TOLERANCE_S && told.t <= until);
         let told = in_time.find(|told| tells(told, is, shown))?;
         Some(format!("{:?} at {:.3}: {}", told.source, told.t, word_for(&told.body)).to_lowercase())
+    }
+}
+
+/// A session that is shown like this behind the rule, and is not, was let go by it: it kept the machine awake before.
+fn cost_of_a_state(shown: Option<ShownState>) -> Outcome {
+    match shown {
+        Some(ShownState::Waiting) => Outcome::Inactivity,
+        _ => Outcome::Untold,
     }
 }
 

@@ -615,13 +615,21 @@ impl Replay {
 
     /// Notes what is shown now.
     fn look(&mut self) {
-        for session in self.core.sessions() {
+        let sessions = self.core.sessions();
+        for (key, changes) in &mut self.timeline {
+            // Forgotten: it turned out to be none.
+            let is_gone = !sessions.iter().any(|s| s.key == *key);
+            if is_gone && changes.last().is_some_and(|(_, state)| *state != ShownState::Ended) {
+                changes.push((self.t, ShownState::Ended));
+            }
+        }
+        let protects = sessions.iter().any(|s| s.protects);
+        for session in sessions {
             let changes = self.timeline.entry(session.key).or_default();
             if changes.last().is_none_or(|(_, state)| *state != session.state) {
                 changes.push((self.t, session.state));
             }
         }
-        let protects = self.core.sessions().iter().any(|s| s.protects);
         if self.demand.last().is_none_or(|(_, before)| *before != protects) {
             self.demand.push((self.t, protects));
         }

@@ -54,6 +54,11 @@ impl Truth {
         labels.iter().rev().find(|label| label.from <= t).map(|label| label.state)
     }
 
+    /// What each session was last known to be.
+    pub(crate) fn last(&self) -> impl Iterator<Item = &Label> {
+        self.labels.values().filter_map(|labels| labels.last())
+    }
+
     /// Milliseconds for which it worked, in front of or behind its turn.
     fn worked_ms(&self, session: &str, t: f64) -> u64 {
         let Some(labels) = self.labels.get(session) else { return 0 };
