@@ -18,6 +18,7 @@ use std::{
     },
 };
 
+pub use bounds::beyond;
 pub use change::{Change, Kind};
 pub use verdict::{Baseline, Outcome, Verdict, verdict};
 
@@ -42,7 +43,8 @@ pub struct Args {
     all: bool,
 }
 
-/// Replays with every disturbance and prints; success only if nothing is wrong.
+/// Replays with every disturbance and prints; success only if nothing is wrong, and the project's own recordings cost no more than
+/// is known.
 ///
 /// # Errors
 /// When a recording cannot be read.
@@ -53,7 +55,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(!recordings.is_empty(), "no recordings below {}", args.dir.display());
     let kinds = if args.kind.is_empty() { Kind::ALL.to_vec() } else { args.kind.clone() };
     let verdicts = verdicts(&recordings, &kinds)?;
-    Ok(report::print(args, &verdicts))
+    let beyond = if bounds::is_own(&args.dir) { beyond(&verdicts) } else { Vec::new() };
+    Ok(report::print(args, &verdicts, &beyond))
 }
 
 /// Every disturbance of these kinds of every recording, on all cores, in a fixed order.

@@ -2,7 +2,10 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the output of a command")]
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::ExitCode,
+};
 
 use super::{Args, Kind, Outcome, Verdict};
 
@@ -15,7 +18,7 @@ const OUTCOMES: [Outcome; 6] = [
     Outcome::Wrong,
 ];
 
-pub(super) fn print(args: &Args, verdicts: &[Verdict]) -> ExitCode {
+pub(super) fn print(args: &Args, verdicts: &[Verdict], beyond: &[String]) -> ExitCode {
     if args.json {
         for verdict in verdicts {
             match serde_json::to_string(verdict) {
@@ -45,18 +48,23 @@ pub(super) fn print(args: &Args, verdicts: &[Verdict]) -> ExitCode {
             list(verdicts, outcome, title);
         }
     }
+    for line in beyond {
+        eprintln!("{line}");
+    }
     let wrong = verdicts.iter().any(|v| v.outcome == Outcome::Wrong);
-    if wrong || verdicts.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if wrong || !beyond.is_empty() || verdicts.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn table(verdicts: &[Verdict]) {
     let mut counts: BTreeMap<(Kind, &str), [u32; OUTCOMES.len()]> = BTreeMap::new();
+    let recordings: BTreeSet<&str> = verdicts.iter().map(|v| v.recording.as_str()).collect();
     for verdict in verdicts {
         let row = counts.entry((verdict.kind, &verdict.folder)).or_default();
         for (count, outcome) in row.iter_mut().zip(OUTCOMES) {
             *count += u32::from(verdict.outcome == outcome);
         }
     }
+    println!("{} runs of {} recordings\n", verdicts.len(), recordings.len());
     println!(
         "| What goes wrong | Agent | Runs | Right at once | Within the bound | Untold by anything else | May sleep up to the next evidence | Cost the inactivity rule | Wrong |"
     );
