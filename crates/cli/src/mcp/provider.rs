@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use watchkeeper_api::{
-    Client, ClientError, ClientOptions, Method,
+    Client, ClientError, ClientOptions, ErrorCode, Method,
     mcp::PROVIDER_HOLDS_MAX,
     method::{
         HoldList, HoldRelease, HoldReleaseParams, HoldTake, HoldTakeParams, Nothing, SessionClearSoftlock,
@@ -46,7 +46,7 @@ pub(crate) struct Provider {
 
 #[derive(Debug, Default)]
 struct Holds {
-    /// No more than the daemon lets a provider have.
+    /// Those that may be this server's: no more than the daemon lets a provider have, and one that is being taken.
     ids: Vec<String>,
     /// The server ends: no more is taken.
     ended: bool,
@@ -159,27 +159,32 @@ impl Toolset for Provider {
     }
 
     fn leave(&self) {
-        let until = Instant::now() + LEAVE_WITHIN;
         let mut held = self.holds();
+        // From here on: a hold that was still being taken does not count against the letting go.
+        let until = Instant::now() + LEAVE_WITHIN;
         held.ended = true;
         if held.ids.is_empty() {
             return;
         }
-        let options = ClientOptions {
-            connect_within: LEAVE_WITHIN,
-            answer_within: LEAVE_WITHIN,
-            provider: Some(self.name.clone()),
-            ..ClientOptions::new(NAME)
-        };
+        let options =
+            ClientOptions { connect_within: LEAVE_WITHIN, answer_within: LEAVE_WITHIN, ..self.options() };
         // Best effort: where the daemon is gone or slow, each goes when its time is over.
         let Ok(mut client) = Client::connect(&self.api, &options) else { return };
-        for id in std::mem::take(&mut held.ids) {
-            match client.call::<HoldRelease>(&HoldReleaseParams { id: Some(id), all: false }) {
-                // One that is over already is no obstacle.
-                Ok(_) | Err(ClientError::Remote { .. }) if Instant::now() < until => {}
-                Ok(_) | Err(_) => return,
+        let mut answers = true;
+        held.ids.retain(|id| {
+            if !answers || Instant::now() >= until {
+                return true;
             }
-        }
+            match client.call::<HoldRelease>(&HoldReleaseParams { id: Some(id.clone()), all: false }) {
+                Ok(_) => false,
+                // One that is over already is no obstacle.
+                Err(ClientError::Remote { failure, .. }) => failure.code != ErrorCode::UnknownHold,
+                Err(_) => {
+                    answers = false;
+                    true
+                }
+            }
+        });
     }
 }
 
@@ -242,25 +247,42 @@ impl Provider {
     }
 
     fn hold(&self, arguments: &Arguments) -> Result<Answer, Complaint> {
+        let what = "cannot take a hold";
+        let id = match arguments.text("hold_id")? {
+            Some(id) => id,
+            None => fresh_id().map_err(|error| Complaint::new(what).caused_by(&error))?,
+        };
         let params = HoldTakeParams {
-            id: arguments.text("hold_id")?,
+            id: Some(id.clone()),
             // The daemon writes the provider's name there.
             owner: self.name.clone(),
             reason: arguments.needed_text("reason")?,
             length_s: Some(arguments.needed_count("seconds")?),
         };
-        let what = "cannot take a hold";
+        let refused = |error: ClientError| Complaint::client(what, &error);
         let mut held = self.holds();
         if held.ended {
             return Err(Complaint::new(what).because("this server is ending").todo("Start it again."));
         }
-        let hold = self.ask::<HoldTake>(what, &params)?;
-        if !held.ids.contains(&hold.id) {
+        let mut client = Client::connect(&self.api, &self.options()).map_err(refused)?;
+        let is_new = !held.ids.contains(&id);
+        if is_new {
             if held.ids.len() >= PROVIDER_HOLDS_MAX {
-                // The daemon had room for it, so some of these are over.
-                let alive = self.ask::<HoldList>(what, &Nothing {})?.holds;
+                // Where the daemon has room for one more, some of these are over. Until it says which, all of them stay.
+                let alive = client.call::<HoldList>(&Nothing {}).map_err(refused)?.holds;
                 held.ids.retain(|id| alive.iter().any(|hold| hold.id == *id));
             }
+            // Before it is asked for: an answer that never comes may be one to a hold that was taken.
+            held.ids.push(id.clone());
+        }
+        let taken = client.call::<HoldTake>(&params);
+        let was_taken_so = taken.as_ref().is_ok_and(|hold| hold.id == id);
+        if is_new && !was_taken_so && !taken.as_ref().is_err_and(may_be_taken) {
+            held.ids.retain(|known| *known != id);
+        }
+        let hold = taken.map_err(refused)?;
+        // The daemon cuts an id that is too long.
+        if !held.ids.contains(&hold.id) {
             held.ids.push(hold.id.clone());
         }
         drop(held);
@@ -289,7 +311,154 @@ impl Provider {
 
     fn ask<M: Method>(&self, what: &str, params: &M::Params) -> Result<M::Output, Complaint> {
         let refused = |error: ClientError| Complaint::client(what, &error);
-        let options = ClientOptions { provider: Some(self.name.clone()), ..ClientOptions::new(NAME) };
-        Client::connect(&self.api, &options).map_err(refused)?.call::<M>(params).map_err(refused)
+        Client::connect(&self.api, &self.options()).map_err(refused)?.call::<M>(params).map_err(refused)
+    }
+
+    fn options(&self) -> ClientOptions {
+        ClientOptions { provider: Some(self.name.clone()), ..ClientOptions::new(NAME) }
+    }
+}
+
+/// Whether the daemon may have taken a hold though it did not say so.
+fn may_be_taken(error: &ClientError) -> bool {
+    // These come before anything is done; others may come of a daemon that ends meanwhile.
+    !matches!(error.code(), Some(ErrorCode::Busy | ErrorCode::Forbidden | ErrorCode::InvalidParams))
+}
+
+/// Hexadecimal, 128 bits of the system's random numbers: no other hold's id, nor the beginning of one.
+fn fresh_id() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{
+        io::{BufRead as _, BufReader, Write as _},
+        os::unix::net::UnixListener,
+        sync::mpsc::{Receiver, channel},
+        thread::{self, JoinHandle},
+    };
+
+    use watchkeeper_api::{
+        Failure,
+        rpc::{Message, PROTOCOL},
+    };
+
+    use super::*;
+
+    /// What a daemon says to a method and the hold that it names; `None`: it cuts the connection.
+    type Says = fn(&str, &str) -> Option<Result<Value, Failure>>;
+
+    struct Daemon {
+        folder: tempfile::TempDir,
+        asked: Receiver<(String, String)>,
+        thread: JoinHandle<()>,
+    }
+
+    impl Daemon {
+        /// Serves so many connections.
+        fn start(connections: usize, says: Says) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let listener = UnixListener::bind(folder.path().join("api.sock")).unwrap();
+            let (tell, asked) = channel();
+            let thread = thread::spawn(move || {
+                for _ in 0..connections {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                    for line in lines.map_while(Result::ok) {
+                        let Ok(Message::Request { id, method, params }) = Message::parse(line.as_bytes())
+                        else {
+                            panic!("not a request: {line}")
+                        };
+                        let outcome = if method == "initialize" {
+                            Some(Ok(json!({
+                                "protocol": PROTOCOL, "version": "", "capabilities": {}, "scope": "session",
+                            })))
+                        } else {
+                            let hold = params["id"].as_str().unwrap_or_default();
+                            tell.send((method.clone(), hold.to_owned())).unwrap();
+                            says(&method, hold)
+                        };
+                        let Some(outcome) = outcome else { break };
+                        stream
+                            .write_all(&Message::Response { id: Some(id), outcome }.to_line().unwrap())
+                            .unwrap();
+                    }
+                }
+            });
+            Self { folder, asked, thread }
+        }
+
+        fn provider(&self, ids: usize) -> Provider {
+            let provider = Provider::new(self.folder.path().join("api.sock"), "one".to_owned(), None);
+            provider.holds().ids = (0..ids).map(|id| format!("h{id}")).collect();
+            provider
+        }
+
+        /// What it was asked, once it has served all its connections.
+        fn end(self) -> Vec<(String, String)> {
+            self.thread.join().unwrap();
+            self.asked.iter().collect()
+        }
+    }
+
+    fn take(provider: &Provider) -> Result<Answer, Complaint> {
+        let Value::Object(arguments) = json!({"seconds": 60, "reason": "x"}) else { panic!() };
+        provider.call("hold", arguments).unwrap()
+    }
+
+    #[test]
+    fn a_hold_whose_answer_never_came_is_let_go() {
+        let daemon = Daemon::start(2, |method, hold| match method {
+            "hold.release" => Some(Ok(json!({ "ids": [hold] }))),
+            _ => None,
+        });
+        let provider = daemon.provider(0);
+        assert!(take(&provider).is_err());
+        let ids = provider.holds().ids.clone();
+        provider.leave();
+        assert!(provider.holds().ids.is_empty());
+        let asked = daemon.end();
+        let [(_, taken), (_, released)] = &asked[..] else { panic!("{asked:?}") };
+        assert_eq!((taken, released), (&ids[0], &ids[0]));
+        assert_eq!(taken.len(), 32);
+    }
+
+    #[test]
+    fn a_hold_that_was_refused_is_forgotten() {
+        let daemon = Daemon::start(1, |_, _| Some(Err(Failure::new(ErrorCode::Busy, "no".to_owned()))));
+        let provider = daemon.provider(1);
+        assert!(take(&provider).is_err());
+        assert_eq!(provider.holds().ids, ["h0"]);
+        assert_eq!(daemon.end().len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_forgotten_while_nobody_says_which_are_over() {
+        let daemon = Daemon::start(1, |method, _| match method {
+            "hold.list" => None,
+            _ => panic!("{method}"),
+        });
+        let provider = daemon.provider(PROVIDER_HOLDS_MAX);
+        assert!(take(&provider).is_err());
+        assert_eq!(provider.holds().ids.len(), PROVIDER_HOLDS_MAX);
+        assert_eq!(daemon.end(), [("hold.list".to_owned(), String::new())]);
+    }
+
+    #[test]
+    fn what_could_not_be_let_go_stays_in_the_list() {
+        let daemon = Daemon::start(1, |_, hold| match hold {
+            "h0" => Some(Ok(json!({ "ids": [hold] }))),
+            "h1" => Some(Err(Failure::new(ErrorCode::UnknownHold, "over".to_owned()))),
+            "h2" => Some(Err(Failure::new(ErrorCode::Busy, "behind".to_owned()))),
+            _ => None,
+        });
+        let provider = daemon.provider(5);
+        provider.leave();
+        assert_eq!(provider.holds().ids, ["h2", "h3", "h4"]);
+        assert_eq!(daemon.end().len(), 4, "the rest is not asked for on a connection that is cut");
+        assert!(take(&provider).is_err(), "no more is taken");
     }
 }
