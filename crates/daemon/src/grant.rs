@@ -3,17 +3,14 @@
 //!
 //! A guard rail between agents, not a boundary against one's own processes.
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope,
     mcp::{CAPABILITY_BYTES_MAX, CAPABILITY_FILE, Capability, SETTABLE},
 };
 use watchkeeper_core::{AgentKind, SessionKey};
+use watchkeeper_os::private_file::{PrivateFileError, read_private};
 
 /// What `initialize` granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,6 +207,11 @@ pub(crate) fn hold_owner(namespace: &str) -> String {
     format!("{}/{namespace}", AgentKind::Mcp)
 }
 
+/// Whether a hold's owner is a provider, as [`hold_owner`] names it.
+pub(crate) fn is_a_provider(owner: &str) -> bool {
+    owner.starts_with(&hold_owner(""))
+}
+
 /// What the capability that a caller shows is worth. Reads one small file of this instance's state.
 ///
 /// # Errors
@@ -217,48 +219,17 @@ pub(crate) fn hold_owner(namespace: &str) -> String {
 pub(crate) fn control(state: &Path, shown: &str) -> Result<Grant, CapabilityProblem> {
     let path = state.join(CAPABILITY_FILE);
     let none = |why: String| CapabilityProblem::None { path: path.clone(), why };
-    let file = open_unfollowed(&path).map_err(|error| none(error.to_string()))?;
-    let found = file.metadata().map_err(|error| none(error.to_string()))?;
-    if !found.is_file() {
-        return Err(none("it is not a regular file".to_owned()));
-    }
-    if is_exposed(&found) {
-        return Err(CapabilityProblem::Exposed { path });
-    }
-    let limit = u64::try_from(CAPABILITY_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    let mut bytes = Vec::new();
-    file.take(limit).read_to_end(&mut bytes).map_err(|error| none(error.to_string()))?;
+    let bytes = read_private(&path, CAPABILITY_BYTES_MAX).map_err(|error| match error {
+        PrivateFileError::Exposed => CapabilityProblem::Exposed { path: path.clone() },
+        PrivateFileError::Io(_) | PrivateFileError::NotAFile | PrivateFileError::TooLong { .. } => {
+            none(error.to_string())
+        }
+    })?;
     let capability = Capability::parse(&bytes).map_err(|error| none(error.to_string()))?;
     if !capability.is_shown_by(shown) {
         return Err(CapabilityProblem::Other { path });
     }
     Ok(Grant::Control { write: capability.write })
-}
-
-/// What is opened is what is looked at; a pipe does not wait for its writer, a link leads nowhere.
-#[cfg(unix)]
-fn open_unfollowed(path: &Path) -> io::Result<File> {
-    use rustix::fs::OFlags;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
-    File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
-}
-
-#[cfg(not(unix))]
-fn open_unfollowed(path: &Path) -> io::Result<File> {
-    File::open(path)
-}
-
-/// Whether somebody else could have read or put it. Windows: the state folder's own access list keeps others out.
-#[cfg(unix)]
-fn is_exposed(found: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    found.mode() & 0o077 != 0 || found.uid() != rustix::process::geteuid().as_raw()
-}
-
-#[cfg(not(unix))]
-const fn is_exposed(_: &std::fs::Metadata) -> bool {
-    false
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod power;
+pub mod private_file;
 pub mod process;
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]

@@ -142,3 +142,17 @@ fn idle_is_held_and_the_lid_is_not() {
         assert!(keeper.set(&[]).await.held.is_empty());
     });
 }
+
+#[test]
+fn a_private_file_is_a_file_of_this_user_and_no_longer_than_its_bound() {
+    use watchkeeper_os::private_file::{PrivateFileError, read_private};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    assert!(matches!(read_private(&path, 4), Err(PrivateFileError::Io(_))));
+    std::fs::write(&path, "1234").unwrap();
+    assert_eq!(read_private(&path, 4).unwrap(), b"1234");
+    std::fs::write(&path, "12345").unwrap();
+    assert!(matches!(read_private(&path, 4), Err(PrivateFileError::TooLong { bytes_max: 4 })));
+    assert!(read_private(folder.path(), 4).is_err(), "a folder");
+    assert!(read_private(std::path::Path::new("NUL"), 4).is_err(), "a device");
+}

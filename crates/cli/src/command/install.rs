@@ -74,7 +74,7 @@ pub(super) fn install(app: &App, args: &InstallArgs) -> Outcome {
         context.mcp = Some(server(&context, &capability, args.allow_write)?);
         capability
     } else {
-        CapabilityPlan::nothing(&context.state)
+        CapabilityPlan::not_asked(&context.state)
     };
     let plan = planned(&context)?;
     carry_out(app, &context, plan, &capability, consent(args.yes, args.dry_run))
@@ -111,7 +111,7 @@ pub(super) fn uninstall(app: &App, args: &UninstallArgs) -> Outcome {
     let capability = if args.agents.is_empty() {
         CapabilityPlan::uninstall(&context.state)
     } else {
-        CapabilityPlan::nothing(&context.state)
+        CapabilityPlan::not_asked(&context.state)
     };
     carry_out(app, &context, plan, &capability, consent(args.yes, args.dry_run))
 }
@@ -136,7 +136,7 @@ pub(super) fn offer(app: &App, yes: bool) -> Result<(), Complaint> {
         );
         return app.print_line(&line);
     }
-    let capability = CapabilityPlan::nothing(&context.state);
+    let capability = CapabilityPlan::not_asked(&context.state);
     carry_out(app, &context, plan, &capability, if yes { Consent::Given } else { Consent::Ask })?;
     app.print_line("")
 }
@@ -229,7 +229,7 @@ fn carry_out(
     let refused = plan.refusals().next().is_some();
     if !agreed && (consent == Consent::Withheld || !changes || refused) {
         if app.json {
-            app.print_json(&planned_json(&plan))?;
+            app.print_json(&planned_json(&plan, capability))?;
         }
         return Ok(if refused { exit::FAILED } else { exit::SUCCESS });
     }
@@ -249,11 +249,12 @@ fn carry_out(
     }
     let report =
         apply(context, plan).map_err(|error| Complaint::new("nothing was changed").caused_by(&error))?;
-    if action == Action::Uninstall && report.failed.is_empty() {
+    let carried_out = action == Action::Install || report.failed.is_empty();
+    if action == Action::Uninstall && carried_out {
         capability.carry_out().map_err(unusable)?;
     }
     if app.json {
-        app.print_json(&report_json(&report))?;
+        app.print_json(&report_json(&report, capability, carried_out))?;
     } else {
         app.print(&report_text(&report, action, &app.terminal))?;
     }
@@ -345,7 +346,7 @@ fn report_text(report: &Report, action: Action, terminal: &Terminal) -> String {
     text
 }
 
-fn planned_json(plan: &Plan) -> serde_json::Value {
+fn planned_json(plan: &Plan, capability: &CapabilityPlan) -> serde_json::Value {
     let files = plan.agents.iter().flat_map(|agent| {
         agent.files.iter().map(|file| match &file.outcome {
             Ok(change) => json!({
@@ -358,10 +359,14 @@ fn planned_json(plan: &Plan) -> serde_json::Value {
             }),
         })
     });
-    json!({"planned": files.collect::<Vec<_>>(), "absent": plan.absent})
+    json!({
+        "planned": files.collect::<Vec<_>>(), "absent": plan.absent,
+        "capability": capability.change().map(|change| json!({"path": capability.path(), "change": change})),
+    })
 }
 
-fn report_json(report: &Report) -> serde_json::Value {
+/// `carried_out`: whether the capability's share was done, too.
+fn report_json(report: &Report, capability: &CapabilityPlan, carried_out: bool) -> serde_json::Value {
     let done = report.done.iter().map(|done| {
         json!({"agent": done.agent.name(), "path": done.path, "removed": done.removed, "backup": done.backup})
     });
@@ -371,5 +376,44 @@ fn report_json(report: &Report) -> serde_json::Value {
         .map(|(agent, error)| json!({"agent": agent.name(), "why": error.to_string(), "do": error.advice()}));
     json!({
         "changed": done.collect::<Vec<_>>(), "unchanged": report.unchanged, "failed": failed.collect::<Vec<_>>(),
+        "capability": capability.change().map(|change| {
+            json!({"path": capability.path(), "change": if carried_out { change } else { "none" }})
+        }),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan { action: Action::Install, agents: Vec::new(), absent: Vec::new() }
+    }
+
+    /// What both documents say of the capability.
+    #[track_caller]
+    fn check(capability: &CapabilityPlan, planned: &serde_json::Value, reported: &serde_json::Value) {
+        assert_eq!(&planned_json(&plan(), capability)["capability"], planned);
+        assert_eq!(&report_json(&Report::default(), capability, true)["capability"], reported);
+    }
+
+    #[test]
+    fn the_capability_s_file_is_listed_with_what_becomes_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path();
+        let path = state.join(watchkeeper_api::mcp::CAPABILITY_FILE);
+        let listed = |change: &str| json!({"path": path, "change": change});
+        check(&CapabilityPlan::not_asked(state), &json!(null), &json!(null));
+        check(&CapabilityPlan::uninstall(state), &listed("none"), &listed("none"));
+        let written = CapabilityPlan::install(state, false).unwrap();
+        check(&written, &listed("write"), &listed("write"));
+        written.carry_out().unwrap();
+        check(&CapabilityPlan::install(state, false).unwrap(), &listed("none"), &listed("none"));
+        check(&CapabilityPlan::install(state, true).unwrap(), &listed("write"), &listed("write"));
+        let removed = CapabilityPlan::uninstall(state);
+        check(&removed, &listed("delete"), &listed("delete"));
+        // An agent could not be taken out: what it still shows stays.
+        let left = report_json(&Report::default(), &removed, false);
+        assert_eq!(left["capability"], listed("none"));
+    }
 }

@@ -7,10 +7,10 @@ use std::{
 };
 
 use watchkeeper_api::mcp::{CAPABILITY_BYTES_MAX, CAPABILITY_FILE, Capability};
+use watchkeeper_os::private_file::read_private;
 
 use super::{
     error::InstallError,
-    system,
     target::Snapshot,
     write::{self, Staged},
 };
@@ -24,14 +24,20 @@ pub(crate) struct CapabilityPlan {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Change {
+    /// The command has nothing to do with it.
+    NotAsked,
     Nothing,
-    Write { text: String, write: bool },
+    Write {
+        text: String,
+        write: bool,
+    },
     Remove,
 }
 
 impl CapabilityPlan {
-    pub(crate) fn nothing(state: &Path) -> Self {
-        Self { path: state.join(CAPABILITY_FILE), change: Change::Nothing }
+    /// Of a command that leaves it alone.
+    pub(crate) fn not_asked(state: &Path) -> Self {
+        Self { path: state.join(CAPABILITY_FILE), change: Change::NotAsked }
     }
 
     /// One that allows exactly this. A secret that nobody else could read is kept, so that running servers go on.
@@ -63,14 +69,24 @@ impl CapabilityPlan {
     }
 
     pub(crate) fn changes(&self) -> bool {
-        self.change != Change::Nothing
+        matches!(self.change, Change::Write { .. } | Change::Remove)
+    }
+
+    /// The word for it that a script reads; `None` for a command that leaves it alone.
+    pub(crate) const fn change(&self) -> Option<&'static str> {
+        match &self.change {
+            Change::NotAsked => None,
+            Change::Nothing => Some("none"),
+            Change::Write { .. } => Some("write"),
+            Change::Remove => Some("delete"),
+        }
     }
 
     /// What the person agrees to.
     pub(crate) fn shown(&self) -> Option<String> {
         let path = self.path.display();
         match &self.change {
-            Change::Nothing => None,
+            Change::NotAsked | Change::Nothing => None,
             Change::Write { write: false, .. } => Some(format!(
                 "{path}: a secret, for you only, with which the MCP server may read everything and change nothing"
             )),
@@ -87,7 +103,7 @@ impl CapabilityPlan {
     pub(crate) fn carry_out(&self) -> Result<(), InstallError> {
         let path = &self.path;
         match &self.change {
-            Change::Nothing => Ok(()),
+            Change::NotAsked | Change::Nothing => Ok(()),
             Change::Write { text, .. } => {
                 write::create_folders(path)?;
                 // Never into a file that others made or may read: the old one goes first.
@@ -116,12 +132,7 @@ fn remove(path: &Path) -> Result<(), InstallError> {
 
 /// The capability that stands there, if nobody else could have read or put it.
 fn usable(path: &Path) -> Option<Capability> {
-    let found = fs::symlink_metadata(path).ok()?;
-    let fits = usize::try_from(found.len()).is_ok_and(|length| length <= CAPABILITY_BYTES_MAX);
-    if !found.is_file() || !fits || !system::is_private(&found) {
-        return None;
-    }
-    Capability::parse(&fs::read(path).ok()?).ok()
+    Capability::parse(&read_private(path, CAPABILITY_BYTES_MAX).ok()?).ok()
 }
 
 /// From the system's own source.
@@ -142,7 +153,6 @@ mod tests {
         let planned = CapabilityPlan::install(&state, false).unwrap();
         assert!(planned.changes() && planned.shown().is_some_and(|text| text.contains("change nothing")));
         planned.carry_out().unwrap();
-        assert!(system::is_private(&fs::metadata(planned.path()).unwrap()));
         let first = usable(planned.path()).unwrap();
         assert!(!first.write);
         assert!(!CapabilityPlan::install(&state, false).unwrap().changes(), "again: nothing to do");

@@ -1,7 +1,7 @@
 //! The control server: everything that is known, to read; four writes where the person allowed them at `install`. Never
 //! who may approve, what leaves the machine, or what the daemon does with itself.
 
-use std::{fs::File, io::Read as _, path::PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use watchkeeper_api::{
@@ -15,6 +15,7 @@ use watchkeeper_api::{
     status::Session,
 };
 use watchkeeper_core::AgentKind;
+use watchkeeper_os::private_file::read_private;
 
 use super::{
     arguments::{Arguments, shown, state_names},
@@ -275,13 +276,10 @@ impl Control {
     fn secret(&self, what: &str) -> Result<Option<String>, Complaint> {
         let Some(path) = &self.capability else { return Ok(None) };
         let unusable = |complaint: Complaint| complaint.todo("Run `watchkeeper install --mcp` again.");
-        let limit = u64::try_from(CAPABILITY_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-        let mut bytes = Vec::new();
         let about =
             || Complaint::new(what).because(format!("the capability {} cannot be used", path.display()));
-        File::open(path)
-            .and_then(|file| file.take(limit).read_to_end(&mut bytes))
-            .map_err(|error| unusable(about().caused_by(&error)))?;
+        let bytes =
+            read_private(path, CAPABILITY_BYTES_MAX).map_err(|error| unusable(about().caused_by(&error)))?;
         let capability = Capability::parse(&bytes).map_err(|error| unusable(about().caused_by(&error)))?;
         Ok(Some(capability.secret))
     }

@@ -5,6 +5,6 @@
 mod platform;
 
 pub(super) use platform::{
-    Attributes, is_executable, is_private, is_read_only, other_names, private_folder, private_options,
-    program_names, sync_folder,
+    Attributes, is_executable, is_read_only, other_names, private_folder, private_options, program_names,
+    sync_folder,
 };

@@ -32,11 +32,6 @@ pub(crate) fn is_read_only(found: &Metadata) -> bool {
     found.is_file() && found.permissions().readonly()
 }
 
-/// The folder's access list decides here.
-pub(crate) const fn is_private(_found: &Metadata) -> bool {
-    true
-}
-
 pub(crate) fn is_executable(found: &Metadata) -> bool {
     found.is_file()
 }

@@ -12,7 +12,6 @@ const PRIVATE_FILE_MODE: u32 = 0o600;
 const PRIVATE_FOLDER_MODE: u32 = 0o700;
 const MODE_MASK: u32 = 0o7777;
 const ANY_WRITE: u32 = 0o222;
-const ANY_OF_OTHERS: u32 = 0o077;
 
 /// Mode and owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +41,6 @@ impl Attributes {
 /// Nobody has permission to write, which the superuser respects too: somebody meant it.
 pub(crate) fn is_read_only(found: &Metadata) -> bool {
     found.mode() & ANY_WRITE == 0
-}
-
-/// Whether only this user could have read or put the file.
-pub(crate) fn is_private(found: &Metadata) -> bool {
-    found.mode() & ANY_OF_OTHERS == 0 && found.uid() == rustix::process::geteuid().as_raw()
 }
 
 pub(crate) fn is_executable(found: &Metadata) -> bool {
