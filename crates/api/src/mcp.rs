@@ -13,6 +13,9 @@ const SECRET_DIGITS: usize = 32;
 pub const PROVIDER_BYTES_MAX: usize = 64;
 /// Holds that one provider may have at a time; a further one is refused, so that there is room for a person's.
 pub const PROVIDER_HOLDS_MAX: usize = 32;
+/// Holds that all providers may have together at a time: under as many names as one likes, half of the daemon's room stays
+/// for a person's.
+pub const PROVIDERS_HOLDS_MAX: usize = 128;
 
 /// The settings that a capability with writes may change. A new setting is not among them until it is named here: who
 /// may approve, what leaves the machine, and what is recorded of prompts stay with the person.

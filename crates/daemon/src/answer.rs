@@ -7,7 +7,7 @@ use serde_json::Value;
 use watchkeeper_agents::nearest::nearest;
 use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope, Status, Time,
-    mcp::{PROVIDER_HOLDS_MAX, check_provider},
+    mcp::{PROVIDER_HOLDS_MAX, PROVIDERS_HOLDS_MAX, check_provider},
     method::{
         Acknowledged, CheckLevel, ConfigPath, ConfigValue, ConfigValues, DaemonStatus, Doctor,
         EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, EventsParams, EvidenceRow, Explained, Hold,
@@ -22,7 +22,7 @@ use watchkeeper_core::{
     lease::LEASES_MAX,
     settings::KeepAwake,
     signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
-    view::{SessionView, ShownState},
+    view::{LeaseView, SessionView, ShownState},
 };
 use watchkeeper_os::clock;
 
@@ -437,7 +437,7 @@ impl Dispatcher {
 
     fn holds(&self) -> Vec<Hold> {
         let now = clock::now();
-        let hold = |lease: watchkeeper_core::view::LeaseView| {
+        let hold = |lease: LeaseView| {
             let left_ms = i64::try_from(lease.until.since(now.mono).as_millis()).unwrap_or(i64::MAX);
             let expires = now.wall.0.saturating_add(left_ms);
             let length_ms = expires.saturating_sub(lease.since.0);
@@ -479,13 +479,12 @@ impl Dispatcher {
             _ = reply.send(Err(failure.with_hint("Leave the id out to take a hold of your own."))); // may have left
             return;
         }
-        let own = || holds.iter().filter(|hold| hold.owner == owner);
-        if namespace.is_some() && own().count() >= PROVIDER_HOLDS_MAX && own().all(|hold| hold.id != id) {
-            let failure = Failure::new(
-                ErrorCode::Busy,
-                format!("this provider has {PROVIDER_HOLDS_MAX} holds already"),
-            );
-            _ = reply.send(Err(failure.with_hint("Let one of them go first."))); // may have left
+        let is_new = holds.iter().all(|hold| hold.id != id);
+        if namespace.is_some()
+            && is_new
+            && let Some(failure) = no_room_for(&owner, &holds)
+        {
+            _ = reply.send(Err(failure)); // may have left
             return;
         }
         let taken =
@@ -738,6 +737,23 @@ pub(crate) fn random_delivery() -> DeliveryId {
 }
 
 /// A UUID, version 4.
+/// Why a provider may take no further hold.
+fn no_room_for(owner: &str, holds: &[LeaseView]) -> Option<Failure> {
+    let own = holds.iter().filter(|hold| hold.owner == owner).count();
+    let of_providers = holds.iter().filter(|hold| grant::is_a_provider(&hold.owner)).count();
+    let (whose, hint) = if own >= PROVIDER_HOLDS_MAX {
+        (format!("this provider has {PROVIDER_HOLDS_MAX}"), "Let one of them go first.")
+    } else if of_providers >= PROVIDERS_HOLDS_MAX {
+        (
+            format!("all providers together have {PROVIDERS_HOLDS_MAX}"),
+            "Try again when one of them has let go; `watchkeeper hold --list` shows whose they are.",
+        )
+    } else {
+        return None;
+    };
+    Some(Failure::new(ErrorCode::Busy, format!("{whose} holds already")).with_hint(hint))
+}
+
 fn fresh_id() -> String {
     let random = random_delivery().0 & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     let hex = format!("{random:032x}");

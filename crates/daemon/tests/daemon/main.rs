@@ -6,6 +6,7 @@
 mod agent;
 mod alone;
 mod declared;
+mod provider_holds;
 mod rig;
 mod spool_process;
 mod state_file;
