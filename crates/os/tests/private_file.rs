@@ -7,9 +7,15 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
     path::Path,
     process::Command,
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
 use watchkeeper_os::private_file::{PrivateFileError, read_private};
+
+/// Long enough for a busy machine; a test that waits that long fails.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn put(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).unwrap();
@@ -58,7 +64,11 @@ fn links_pipes_and_folders_are_no_files() {
     fs::remove_file(&path).unwrap();
     // Nobody ever writes to it: to open it plainly would be to wait for ever.
     assert!(Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap().success());
-    assert!(matches!(read_private(&path, 4), Err(PrivateFileError::NotAFile)), "a pipe");
+    let (tell, told) = mpsc::channel();
+    let pipe = path.clone();
+    thread::spawn(move || tell.send(read_private(&pipe, 4)));
+    let read = told.recv_timeout(PATIENCE).unwrap();
+    assert!(matches!(read, Err(PrivateFileError::NotAFile)), "a pipe");
     fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
     assert!(matches!(read_private(folder.path(), 4), Err(PrivateFileError::NotAFile)), "a folder");
     assert!(matches!(read_private(Path::new("/dev/null"), 4), Err(PrivateFileError::NotAFile)), "a device");

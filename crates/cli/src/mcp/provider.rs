@@ -336,7 +336,7 @@ fn fresh_id() -> Result<String, getrandom::Error> {
 mod tests {
     use std::{
         io::{BufRead as _, BufReader, Write as _},
-        os::unix::net::UnixListener,
+        os::unix::net::{UnixListener, UnixStream},
         sync::mpsc::{Receiver, channel},
         thread::{self, JoinHandle},
     };
@@ -353,6 +353,7 @@ mod tests {
 
     struct Daemon {
         folder: tempfile::TempDir,
+        connections: usize,
         asked: Receiver<(String, String)>,
         thread: JoinHandle<()>,
     }
@@ -388,7 +389,7 @@ mod tests {
                     }
                 }
             });
-            Self { folder, asked, thread }
+            Self { folder, connections, asked, thread }
         }
 
         fn provider(&self, ids: usize) -> Provider {
@@ -399,6 +400,10 @@ mod tests {
 
         /// What it was asked, once it has served all its connections.
         fn end(self) -> Vec<(String, String)> {
+            // Where fewer came than expected it must not wait for them.
+            for _ in 0..self.connections {
+                drop(UnixStream::connect(self.folder.path().join("api.sock")));
+            }
             self.thread.join().unwrap();
             self.asked.iter().collect()
         }
@@ -459,6 +464,6 @@ mod tests {
         provider.leave();
         assert_eq!(provider.holds().ids, ["h2", "h3", "h4"]);
         assert_eq!(daemon.end().len(), 4, "the rest is not asked for on a connection that is cut");
-        assert!(take(&provider).is_err(), "no more is taken");
+        assert!(take(&provider).is_err_and(|refused| refused.json().contains("is ending")));
     }
 }
