@@ -736,7 +736,6 @@ pub(crate) fn random_delivery() -> DeliveryId {
     DeliveryId(u128::from(half()) << 64 | u128::from(half()))
 }
 
-/// A UUID, version 4.
 /// Why a provider may take no further hold.
 fn no_room_for(owner: &str, holds: &[LeaseView]) -> Option<Failure> {
     let own = holds.iter().filter(|hold| hold.owner == owner).count();
@@ -754,6 +753,7 @@ fn no_room_for(owner: &str, holds: &[LeaseView]) -> Option<Failure> {
     Some(Failure::new(ErrorCode::Busy, format!("{whose} holds already")).with_hint(hint))
 }
 
+/// A UUID, version 4.
 fn fresh_id() -> String {
     let random = random_delivery().0 & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     let hex = format!("{random:032x}");
