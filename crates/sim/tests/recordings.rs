@@ -62,7 +62,7 @@ fn and_without_the_agents_state_files() {
     check(|events| events.retain(|e| !matches!(e.kind, EventKind::Registry { .. })));
 }
 
-/// A transcript that is noticed late carries its own times.
+/// A transcript that is written late carries its own times.
 #[test]
 fn and_with_late_transcripts() {
     check(|events| {

@@ -1,4 +1,4 @@
-//! What goes wrong, one thing a run: hooks that are lost, late, repeated or in another order, transcripts that are noticed
+//! What goes wrong, one thing a run: hooks that are lost, late, repeated or in another order, transcripts that are written
 //! late, and a daemon that is killed. Nothing here looks at what a hook says.
 
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
 
 /// How much later than it began a hook may arrive, in seconds: a machine under load, or one that just woke.
 pub(super) const HOOK_DELAY_MAX_S: f64 = 2.0;
-/// How much later than written a record may be noticed, in seconds: file notices are merged, some file systems have none.
-pub(super) const NOTICE_DELAY_S: f64 = 1.0;
+/// How much later than it says a record may be written, in seconds: agents write behind what they do, some file systems late.
+pub(super) const WRITE_DELAY_S: f64 = 1.0;
 /// How long nobody runs when the daemon is killed and started again by the next hook or service manager, in seconds.
 pub(super) const AWAY_S: f64 = 2.0;
 /// Hooks further apart than this are not started at the same time, so that none overtakes the other, in seconds.
@@ -36,7 +36,7 @@ pub enum Kind {
     Doubled,
     /// Two neighbouring hooks arrive in the other order
     Swapped,
-    /// Transcripts are noticed 1 s late
+    /// Transcripts are written 1 s late
     LateTranscript,
     /// The daemon is killed after each event and starts at once
     Restarted,
@@ -78,7 +78,7 @@ impl Kind {
             Self::Repeated => REPEATED_AFTER_S[1],
             Self::Delayed => HOOK_DELAY_MAX_S,
             Self::Swapped => SWAPPED_WITHIN_S,
-            Self::LateTranscript => NOTICE_DELAY_S,
+            Self::LateTranscript => WRITE_DELAY_S,
             Self::Away => AWAY_S,
         }
     }
@@ -135,7 +135,7 @@ impl Change {
             Self::Repeat { after_s } => format!("hooks repeated after {after_s} s"),
             Self::Double { after_s } => format!("hooks doubled, the second arrives after {after_s} s"),
             Self::Swap { first, second } => format!("{} behind {}", name(first), name(second)),
-            Self::LateTranscript => "transcripts noticed late".to_owned(),
+            Self::LateTranscript => "transcripts written late".to_owned(),
             Self::Restart(at) => format!("restarted after {}", name(at)),
             Self::Away(at) => format!("away from {}", name(at)),
         }
@@ -210,7 +210,7 @@ impl Change {
             }
             Self::LateTranscript => {
                 for event in all.iter_mut().filter(|e| matches!(e.kind, EventKind::Transcript { .. })) {
-                    event.t += NOTICE_DELAY_S;
+                    event.t += WRITE_DELAY_S;
                 }
             }
             Self::Repeat { after_s } => {
