@@ -57,6 +57,8 @@ pub(crate) async fn serve(
         let line = tokio::select! {
             line = next_line(&mut lines, connection.grant.is_some()) => line,
             () = leaving.closed() => None,
+            // It does not read what it is told: nobody is there, though it may never hang up (a stopped program).
+            () = connection.outbox.closed() => None,
         };
         let Some(line) = line else { break };
         if line.is_empty() {
@@ -223,5 +225,49 @@ impl Pushing {
     async fn push(&self, pushed: &Pushed) -> Option<()> {
         let line = pushed.to_message().and_then(|m| m.to_line()).ok()?;
         self.outbox.send(line).await.ok()
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use crate::{event::Answer, grant::Grant};
+    use watchkeeper_api::Scope;
+
+    /// More than a socket holds, in fewer answers than may wait.
+    const ANSWERS: u32 = 8;
+    const ANSWER_BYTES: usize = 200_000;
+
+    /// Answers everything at length.
+    async fn answer(mut asked: mpsc::Receiver<Event>) {
+        while let Some(event) = asked.recv().await {
+            let Event::Api(call) = event else { continue };
+            let granted = matches!(call.call, Call::Initialize(_)).then_some(Grant::Scope(Scope::Machine));
+            let value = Value::String("x".repeat(ANSWER_BYTES));
+            _ = call.reply.send(Ok(Answer { value, granted, only_session: None })); // the connection may be over
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_nothing_and_says_nothing_more_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = crate::journal::open(folder.path()).unwrap().store;
+        let journal = EventReader::new(store.reader().unwrap());
+        let (mut client, stream) = tokio::net::UnixStream::pair().unwrap();
+        let (events, asked) = mpsc::channel(1);
+        tokio::spawn(answer(asked));
+        let (_pulses, pulse) = watch::channel(Pulse::default());
+        let serving = tokio::spawn(serve(stream, Caller { pid: None }, events, pulse, journal));
+        let hello = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{{\"protocol\":{PROTOCOL},\"client\":\"test\"}}}}\n"
+        );
+        client.write_all(hello.as_bytes()).await.unwrap();
+        for id in 1..ANSWERS {
+            let status = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"status\"}}\n");
+            client.write_all(status.as_bytes()).await.unwrap();
+        }
+        timeout(WRITE_WITHIN * 3, serving).await.unwrap().unwrap();
+        drop(client); // it never hung up
     }
 }

@@ -332,7 +332,8 @@ fn fresh_id() -> Result<String, getrandom::Error> {
     Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::{
         io::{BufRead as _, BufReader, Write as _},
@@ -410,7 +411,7 @@ mod tests {
     }
 
     fn take(provider: &Provider) -> Result<Answer, Complaint> {
-        let Value::Object(arguments) = json!({"seconds": 60, "reason": "x"}) else { panic!() };
+        let Value::Object(arguments) = json!({"seconds": 60, "reason": "x"}) else { panic!("an object") };
         provider.call("hold", arguments).unwrap()
     }
 
