@@ -223,7 +223,13 @@ impl Case<'_> {
             let outcome = match self.change {
                 Change::Drop(_) => Outcome::Untold,
                 Change::Delay { .. } if seconds <= kind.lateness_s() => Outcome::Converged,
-                _ => Outcome::Wrong,
+                Change::Delay { .. }
+                | Change::Repeat { .. }
+                | Change::Double { .. }
+                | Change::Swap { .. }
+                | Change::LateTranscript
+                | Change::Restart(_)
+                | Change::Away(_) => Outcome::Wrong,
             };
             found.add(outcome, note);
         }
