@@ -58,7 +58,12 @@ fn main() -> ExitCode {
 /// Builds and hands over to `watchkeeper up`, with its exit status.
 fn up(args: &[String]) -> Result<()> {
     let bin = build::release()?;
-    execute(Command::new(bin).arg("up").args(args))
+    execute(Command::new(bin).arg("up").args(passed_on(args)))
+}
+
+/// What stands behind `up`, also behind the `--` by which people tell such words from the task's own.
+fn passed_on(args: &[String]) -> &[String] {
+    args.strip_prefix(&["--".to_owned()]).unwrap_or(args)
 }
 
 /// The workspace's root folder.
@@ -86,4 +91,17 @@ fn execute(command: &mut Command) -> Result<()> {
         bail!("{} {} ended with {status}", command.get_program().display(), words.join(" "));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_takes_its_words_with_and_without_dashes() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (given, expected) in [("--demo", "--demo"), ("-- --demo", "--demo"), ("--demo --", "--demo --")] {
+            assert_eq!(passed_on(&words(given)), words(expected));
+        }
+    }
 }
