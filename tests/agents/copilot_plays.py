@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from evidence import Evidence
-from plays import leave, terminal_permission, terminal_question
+from plays import begin_long_tool, leave, terminal_permission, terminal_question
 from scene import Scene
 from signs import (
-    AGENT_GONE, BUSY_3, BUSY_60, FIRST_PROMPT, TOOL_RETURNED, TOOL_STARTED, any_of, asks_person, hook, notified, record,
+    AGENT_GONE, BUSY_3, FIRST_PROMPT, TOOL_RETURNED, any_of, asks_person, hook, notified, record,
 )  # fmt: skip
 
 DIALOG_OPENED = any_of(notified("permission_prompt"), record("permission.requested"))
@@ -55,8 +55,6 @@ def escape_turn(scene: Scene) -> None:
 
 def escape_tool(scene: Scene) -> None:
     scene.open_terminal()
-    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("working", TOOL_STARTED, "a tool was started")
+    begin_long_tool(scene, scene.send)
     interrupt(scene, "Esc interrupted the tool")
     leave(scene)

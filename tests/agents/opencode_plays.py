@@ -5,9 +5,9 @@ Its plugins see each turn begin and stop, in `run` and in its terminal interface
 
 from __future__ import annotations
 
-from plays import leave, terminal_question
+from plays import begin_long_tool, leave, terminal_question
 from scene import Scene
-from signs import BUSY_3, BUSY_60, EXIT, FIRST_PROMPT, TOOL_STARTED, TURN_STOPPED, any_of, of_opencode
+from signs import BUSY_3, BUSY_60, EXIT, FIRST_PROMPT, TURN_STOPPED, any_of, of_opencode
 
 
 def run_permission(scene: Scene) -> None:
@@ -43,9 +43,7 @@ def run_background(scene: Scene) -> None:
 
 
 def run_interrupt(scene: Scene) -> None:
-    scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("working", TOOL_STARTED, "a tool was started")
+    begin_long_tool(scene, scene.print_mode)
     scene.interrupt_agent()
     scene.expect("ended", EXIT, "the agent was interrupted")
 

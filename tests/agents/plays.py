@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from evidence import Predicate
 from scene import Scene
 from signs import (
@@ -64,9 +66,7 @@ def print_permission(scene: Scene) -> None:
 
 
 def print_kill(scene: Scene) -> None:
-    scene.print_mode(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("working", TOOL_STARTED, "a tool was started")
+    begin_long_tool(scene, scene.print_mode)
     scene.kill_agent()
     scene.expect("ended", EXIT, "the agent was killed")
 
@@ -95,6 +95,24 @@ def open_idle(scene: Scene, **options: bool) -> None:
     scene.open_terminal(**options)
     if scene.agent.name == "claude":
         scene.expect("idle", hook("SessionStart"), "the interface opened")
+
+
+def begin_long_tool(scene: Scene, give: Callable[[str], None]) -> None:
+    """A tool runs, for longer than anything that is about to happen."""
+    give(f"PLAY bash:{BUSY_60} ;; text:never")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
+    scene.expect("working", TOOL_STARTED, "a tool was started")
+
+
+def escape_answer(scene: Scene, prompt: str, truth: str) -> None:
+    """Esc a second after the prompt, while the model is at it."""
+    open_idle(scene)
+    scene.send(prompt)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
+    scene.pause(1.0)
+    scene.press("Escape")
+    scene.expect("idle", INTERRUPTED, truth)
+    leave(scene)
 
 
 def leave(scene: Scene) -> None:
@@ -209,21 +227,13 @@ def terminal_question_codex(scene: Scene) -> None:
 
 
 def terminal_escape_turn(scene: Scene) -> None:
-    open_idle(scene)
-    scene.send("PLAY slow:30")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given")
-    scene.pause(1.0)
-    scene.press("Escape")
-    scene.expect("idle", INTERRUPTED, "Esc interrupted the answer")
-    leave(scene)
+    escape_answer(scene, "PLAY slow:30", "Esc interrupted the answer")
 
 
 def terminal_escape_tool_claude(scene: Scene) -> None:
     """Claude ends the tool that ran."""
     open_idle(scene)
-    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("working", TOOL_STARTED, "a tool was started")
+    begin_long_tool(scene, scene.send)
     scene.press("Escape")
     scene.expect("idle", INTERRUPTED, "Esc interrupted the tool")
     leave(scene)
@@ -232,9 +242,7 @@ def terminal_escape_tool_claude(scene: Scene) -> None:
 def terminal_escape_tool_codex(scene: Scene) -> None:
     """Codex leaves the command running, as a terminal in the background."""
     open_idle(scene)
-    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("working", TOOL_STARTED, "a tool was started")
+    begin_long_tool(scene, scene.send)
     scene.press("Escape")
     scene.expect("background", INTERRUPTED, "Esc interrupted the turn, not the command")
     leave(scene)
@@ -242,20 +250,12 @@ def terminal_escape_tool_codex(scene: Scene) -> None:
 
 def terminal_escape_before_first_byte(scene: Scene) -> None:
     """Claude fires no hook and writes nothing into its transcript: only its registry tells."""
-    open_idle(scene)
-    scene.send("PLAY think:30")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given")
-    scene.pause(1.0)
-    scene.press("Escape")
-    scene.expect("idle", INTERRUPTED, "Esc came before the first byte")
-    leave(scene)
+    escape_answer(scene, "PLAY think:30", "Esc came before the first byte")
 
 
 def terminal_kill(scene: Scene) -> None:
     open_idle(scene)
-    scene.send(f"PLAY bash:{BUSY_60} ;; text:never")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
-    scene.expect("working", TOOL_STARTED, "a tool was started")
+    begin_long_tool(scene, scene.send)
     scene.kill_agent()
     scene.expect("ended", EXIT, "the agent was killed")
 

@@ -8,9 +8,9 @@ use watchkeeper_core::{
 
 /// Wall against boot time drifts by NTP slewing; a jump past this is a step.
 const STEP_MS: i64 = 2_000;
-/// Wall times come in whole milliseconds, so each look at the clocks places them up to one later than the last. Only past
-/// this is it another place.
-const ROUNDING_NS: u64 = 1_000_000;
+/// Wall times come in whole milliseconds, so each look at the clocks places them up to one later or earlier than the last;
+/// as much again for the moment between the two clocks being read. Only past this is it another place.
+const ROUNDING_NS: u64 = 2_000_000;
 /// A record from further ahead than this was not written by the present clock.
 const AHEAD_MS: i64 = 1_000;
 
