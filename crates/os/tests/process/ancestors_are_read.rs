@@ -1,4 +1,4 @@
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, process::Command};
 
 use watchkeeper_os::process::ancestry::{ChainEnd, chain_of};
 
@@ -23,8 +23,9 @@ fn a_chain_leads_from_a_grandchild_through_its_shell_to_us() {
 fn a_replaced_executable_keeps_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("agent (deleted)");
-    fs::copy("/bin/cat", &program).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // By a process of its own: a child that another test forks at this moment would keep our copy open for writing, and what
+    // is open for writing cannot be run.
+    assert!(Command::new("cp").arg("/bin/cat").arg(&program).status().unwrap().success());
     let cat = Cat::start_at(&program);
     let exe = || chain_of(cat.pid()).rows[0].exe.clone();
     // A file whose own name ends like the kernel's mark loses that ending; a file without it never does.
