@@ -271,7 +271,8 @@ fn inside_an_agent_only_the_capability_widens() {
     provider.done("provider_start_session", json!({"session_id": "x"}));
     // A shell of the agent's name is the agent, as far as ancestry tells.
     let agent = instance.home().join("claude");
-    std::fs::copy("/bin/sh", &agent).unwrap();
+    // By a process of its own: what another test forks at this moment would keep our copy from being run.
+    assert!(Command::new("cp").arg("/bin/sh").arg(&agent).status().unwrap().success());
     let inside = |more: &[&str]| {
         let mut command = instance.command(&[]);
         let server = instance.command(&[&words(&["mcp"]), more].concat());

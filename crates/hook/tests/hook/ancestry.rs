@@ -21,7 +21,8 @@ fn start_of(pid: u32) -> u64 {
 /// A shell under an agent's name.
 fn agent(home: &Home) -> PathBuf {
     let agent = home.dir.join("claude");
-    fs::copy("/bin/sh", &agent).unwrap();
+    // By a process of its own: what another test forks at this moment would keep our copy from being run.
+    assert!(Command::new("cp").arg("/bin/sh").arg(&agent).status().unwrap().success());
     agent
 }
 
