@@ -6,6 +6,7 @@ use memchr::memchr2;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::{
+    borrow::Cow,
     cell::{Cell, RefCell},
     fmt,
 };
@@ -23,6 +24,9 @@ pub const KEYS_MAX: usize = 512;
 /// Values kept in all; afterwards only plain values of the two outermost levels are still kept, so that a huge tool
 /// result never hides the fields behind it.
 pub const VALUES_MAX: usize = 50_000;
+
+/// Strings up to this length are kept also where nobody reads them: to leave one out costs a little itself.
+const BULK_MAX: usize = 1024;
 
 /// Why a text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,15 +49,22 @@ pub enum Refused {
 /// # Errors
 /// Why the text is no such object.
 pub fn parse_object(bytes: &[u8]) -> Result<Value, Refused> {
+    parse_object_without(&[], bytes)
+}
+
+/// As [`parse_object`], but strings of more than [`BULK_MAX`] bytes come out empty where `bulk` says that nobody reads them.
+/// Outputs and files are most of a transcript, and to copy them is most of what reading it costs.
+///
+/// # Errors
+/// As of [`parse_object`].
+pub(crate) fn parse_object_without(bulk: &[Bulk], bytes: &[u8]) -> Result<Value, Refused> {
     if bytes.len() > BYTES_MAX {
         return Err(Refused::TooLarge { bytes: bytes.len() });
     }
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Refused::Empty);
     }
-    if deeper_than(bytes, DEPTH_MAX) {
-        return Err(Refused::TooDeep);
-    }
+    let bytes = &*condensed(bytes, bulk).ok_or(Refused::TooDeep)?;
     let (left, fields) = (Cell::new(VALUES_MAX), RefCell::new(Map::new()));
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let read = Pruned { left: &left, fields: &fields, depth: 0 }
@@ -72,37 +83,68 @@ fn starts_object(bytes: &[u8]) -> bool {
     bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// Whether brackets outside strings nest deeper than `limit`; one pass, no allocation.
-fn deeper_than(bytes: &[u8], limit: usize) -> bool {
-    let (mut depth, mut rest) = (0_usize, bytes);
-    while let Some((byte, behind)) = rest.split_first() {
-        rest = behind;
+/// A field whose strings nobody reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bulk {
+    pub(crate) key: &'static str,
+    /// So many brackets are open around the field, or more: the outermost object's own fields are at 1.
+    pub(crate) depth: usize,
+}
+
+/// The text without its bulk; `None` when brackets outside strings nest deeper than [`DEPTH_MAX`]. One pass, which looks at
+/// strings by the word and allocates only if something is left out; what that was is not checked any further.
+fn condensed<'a>(bytes: &'a [u8], bulk: &[Bulk]) -> Option<Cow<'a, [u8]>> {
+    let (mut depth, mut at) = (0_usize, 0);
+    // The last string, whether a colon followed it, and up to where `kept` has everything.
+    let (mut string, mut is_key, mut copied) = (0..0, false, 0);
+    let mut kept = Vec::new();
+    while let Some(byte) = bytes.get(at) {
         match byte {
-            b'"' => rest = behind_string(rest),
+            b'"' => {
+                let end = end_of_string(bytes, at + 1);
+                let is_bulk = is_key
+                    && end - at > BULK_MAX
+                    && bulk.iter().any(|bulk| {
+                        depth >= bulk.depth && bytes.get(string.clone()) == Some(bulk.key.as_bytes())
+                    });
+                if is_bulk {
+                    kept.extend_from_slice(bytes.get(copied..=at).unwrap_or_default());
+                    copied = end;
+                }
+                (string, is_key) = (at + 1..end, false);
+                at = end;
+            }
+            b':' => is_key = true,
+            b',' => is_key = false,
             b'{' | b'[' => {
-                depth += 1;
-                if depth > limit {
-                    return true;
+                (depth, is_key) = (depth + 1, false);
+                if depth > DEPTH_MAX {
+                    return None;
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
+        at += 1;
     }
-    false
+    if copied == 0 {
+        return Some(Cow::Borrowed(bytes));
+    }
+    kept.extend_from_slice(bytes.get(copied..).unwrap_or_default());
+    Some(Cow::Owned(kept))
 }
 
-/// What follows the string in which `bytes` begins; nothing if that has no end. Long outputs are most of a transcript.
-fn behind_string(bytes: &[u8]) -> &[u8] {
-    let mut rest = bytes;
-    while let Some(at) = memchr2(b'"', b'\\', rest) {
-        if rest.get(at) == Some(&b'"') {
-            return rest.get(at + 1..).unwrap_or_default();
+/// Where the string ends that begins at `from`, behind its quote: the place of its closing quote, or the end of the text.
+fn end_of_string(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        if bytes.get(at + found) == Some(&b'"') {
+            return at + found;
         }
         // Whatever is escaped, a quote above all, ends nothing.
-        rest = rest.get(at + 2..).unwrap_or_default();
+        at += found + 2;
     }
-    &[]
+    bytes.len()
 }
 
 /// A value under the limits; what exceeds them is read and dropped, never stored.
@@ -299,5 +341,34 @@ mod tests {
         let value = parse_object(long.as_bytes()).unwrap();
         assert_eq!(text(&value, "s").map(str::len), Some(STRING_MAX));
         assert!(flag(&value, "after"));
+    }
+
+    const OUTPUT: [Bulk; 1] = [Bulk { key: "output", depth: 2 }];
+
+    fn check_bulk(input: &str, expected: &str) {
+        let expected: Value = serde_json::from_str(expected).unwrap();
+        assert_eq!(parse_object_without(&OUTPUT, input.as_bytes()).unwrap(), expected, "{input:.80}");
+        // Where nobody says that it is bulk, it is none.
+        assert_eq!(parse_object(input.as_bytes()).unwrap(), serde_json::from_str::<Value>(input).unwrap());
+    }
+
+    #[test]
+    fn bulk_is_left_out_where_it_is_said_to_be() {
+        let long = format!("\\\"[{{: {}\\\\", "é".repeat(BULK_MAX));
+        check_bulk(
+            &format!(r#"{{"a":{{"output":"{long}","b":["{long}"]}},"z":"output"}}"#),
+            &format!(r#"{{"a":{{"output":"","b":["{long}"]}},"z":"output"}}"#),
+        );
+        for kept in [
+            format!(r#"{{"output":"{long}"}}"#),
+            format!(r#"{{"a":{{"outputs":"{long}","b":"output","c":"{long}"}}}}"#),
+            format!(r#"{{"a":{{"output":["{long}","{long}"]}}}}"#),
+            format!(r#"{{"a":["output","{long}"]}}"#),
+            r#"{"a":{"output":"short"}}"#.to_owned(),
+        ] {
+            check_bulk(&kept, &kept);
+        }
+        let cut = format!(r#"{{"a":1,"b":{{"output":"{long}"#);
+        assert_eq!(parse_object_without(&OUTPUT, cut.as_bytes()), Ok(serde_json::json!({"a": 1})));
     }
 }

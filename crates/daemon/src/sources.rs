@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -27,23 +27,39 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Paths remembered between two looks; past it everything is looked at.
 const TOUCHED_MAX: usize = 4096;
 
+/// Files that change all the time are looked at once in so long. A change after a quiet time is looked at right away, and none
+/// waits longer.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// Paths that changed, from the file watcher's thread to the dispatcher. Merging loses nothing: a path is looked at as it is
 /// when its turn comes.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
-    paths: Mutex<(BTreeSet<PathBuf>, bool)>,
+    known: Mutex<Known>,
     some: Notify,
 }
 
+#[derive(Debug, Default)]
+struct Known {
+    paths: BTreeSet<PathBuf>,
+    /// Everything must be looked at; no path says more than that.
+    everything: bool,
+    /// When the next look is due at the earliest.
+    next_look: Option<Instant>,
+}
+
 impl Touched {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds paths; an empty set means everything.
     pub(crate) fn add(&self, paths: BTreeSet<PathBuf>) {
-        let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        let everything = paths.is_empty() || known.0.len() + paths.len() > TOUCHED_MAX;
-        known.1 |= everything;
-        known.0.extend(paths);
-        if known.1 {
-            known.0.clear();
+        let mut known = self.known();
+        known.everything |= paths.is_empty() || known.paths.len() + paths.len() > TOUCHED_MAX;
+        known.paths.extend(paths);
+        if known.everything {
+            known.paths.clear();
         }
         drop(known);
         self.some.notify_one();
@@ -52,14 +68,25 @@ impl Touched {
     /// Waits for paths and takes them; an empty set means everything. Cancellation safe.
     async fn take(&self) -> BTreeSet<PathBuf> {
         loop {
-            self.some.notified().await;
-            let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-            let everything = std::mem::take(&mut known.1);
-            let paths = std::mem::take(&mut known.0);
-            if everything || !paths.is_empty() {
+            let next_look = self.known().next_look;
+            if let Some(due) = next_look {
+                sleep_until(due).await;
+            }
+            if let Some(paths) = self.take_now() {
                 return paths;
             }
+            self.some.notified().await;
         }
+    }
+
+    fn take_now(&self) -> Option<BTreeSet<PathBuf>> {
+        let mut known = self.known();
+        if !known.everything && known.paths.is_empty() {
+            return None;
+        }
+        known.everything = false;
+        known.next_look = Some(Instant::now() + LOOK_EVERY);
+        Some(std::mem::take(&mut known.paths))
     }
 }
 
@@ -126,5 +153,38 @@ async fn at(when: Option<Instant>) {
     match when {
         Some(when) => sleep_until(when).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(names: &[&str]) -> BTreeSet<PathBuf> {
+        names.iter().map(PathBuf::from).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_changes_all_the_time_is_looked_at_together() {
+        let touched = Touched::default();
+        let began = Instant::now();
+        touched.add(paths(&["a"]));
+        assert_eq!((touched.take().await, began.elapsed()), (paths(&["a"]), Duration::ZERO));
+        touched.add(paths(&["a"]));
+        // Whoever gives up waiting takes nothing along.
+        let waiting = tokio::time::timeout(LOOK_EVERY / 2, touched.take()).await;
+        assert!(waiting.is_err());
+        touched.add(paths(&["b"]));
+        assert_eq!((touched.take().await, began.elapsed()), (paths(&["a", "b"]), LOOK_EVERY));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everything_says_more_than_any_path() {
+        let touched = Touched::default();
+        touched.add(paths(&["a"]));
+        touched.add(BTreeSet::new());
+        touched.add(paths(&["b"]));
+        assert_eq!(touched.take().await, BTreeSet::new());
+        assert!(touched.take_now().is_none());
     }
 }

@@ -14,7 +14,7 @@ use watchkeeper_core::{
 use super::{ancestry::entry_point_can_ask, payload::started_work};
 use crate::{
     adapter::{Parsed, TranscriptReader},
-    json::{flag, items, parse_object, text},
+    json::{Bulk, flag, items, parse_object_without, text},
     observe::{Context, id, label, turn, wall},
     open_calls::OpenCalls,
     task_notification::notices,
@@ -28,6 +28,17 @@ const STOP_BLOCKED: &str = "Stop hook feedback";
 
 /// Types of records that are parsed, with the closing quote.
 const WANTED: [&str; 5] = ["user\"", "assistant\"", "system\"", "ai-title\"", "continued-in\""];
+
+/// What tools read, wrote and printed. A prompt's own `content` is less deep.
+const BULK: [Bulk; 7] = [
+    Bulk { key: "content", depth: 3 },
+    Bulk { key: "stdout", depth: 2 },
+    Bulk { key: "stderr", depth: 2 },
+    Bulk { key: "originalFile", depth: 2 },
+    Bulk { key: "oldString", depth: 2 },
+    Bulk { key: "newString", depth: 2 },
+    Bulk { key: "new_string", depth: 3 },
+];
 
 const MARK: &[u8] = b"\"type\":\"";
 /// The model's records name their type behind the message.
@@ -160,7 +171,7 @@ impl TranscriptReader for Reader {
     }
 
     fn line(&mut self, line: &[u8], out: &mut Parsed) {
-        let Ok(record) = parse_object(line) else { return };
+        let Ok(record) = parse_object_without(&BULK, line) else { return };
         if flag(&record, "isSidechain") || text(&record, "sessionId").is_some_and(|s| s != self.session) {
             return;
         }
