@@ -2,7 +2,7 @@
 //!
 //! Owns the limits. Knows nothing of any agent's fields.
 
-use memchr::memchr2;
+use memchr::memchr;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::{
@@ -134,15 +134,18 @@ fn condensed<'a>(bytes: &'a [u8], bulk: &[Bulk]) -> Option<Cow<'a, [u8]>> {
     Some(Cow::Owned(kept))
 }
 
-/// Where the string ends that begins at `from`, behind its quote: the place of its closing quote, or the end of the text.
+/// Where the string ends that begins at `from`, behind its quote: the place of its closing quote, or the end of the text. Jumps
+/// from quote to quote and looks back from each, so that the many escapes of a tool's output cost nothing.
 fn end_of_string(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
-    while let Some(found) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-        if bytes.get(at + found) == Some(&b'"') {
+    while let Some(found) = memchr(b'"', bytes.get(at..).unwrap_or_default()) {
+        let before = bytes.get(at..at + found).unwrap_or_default();
+        let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
+        if backslashes % 2 == 0 {
             return at + found;
         }
-        // Whatever is escaped, a quote above all, ends nothing.
-        at += found + 2;
+        // An odd number of them escapes it. The next look back ends here, since a quote is no backslash.
+        at += found + 1;
     }
     bytes.len()
 }
@@ -290,6 +293,7 @@ pub fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn check(input: &[u8], expected: Result<Value, Refused>) {
         assert_eq!(parse_object(input), expected, "{}", String::from_utf8_lossy(clip_for_message(input)));
@@ -370,5 +374,29 @@ mod tests {
         }
         let cut = format!(r#"{{"a":1,"b":{{"output":"{long}"#);
         assert_eq!(parse_object_without(&OUTPUT, cut.as_bytes()), Ok(serde_json::json!({"a": 1})));
+    }
+
+    /// Escape by escape, as the grammar says it.
+    fn end_of_string_by_the_letter(bytes: &[u8], from: usize) -> usize {
+        let mut at = from;
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' => return at,
+                b'\\' => at += 2,
+                _ => at += 1,
+            }
+        }
+        bytes.len()
+    }
+
+    proptest! {
+        #[test]
+        fn a_string_ends_where_the_grammar_says(
+            text in prop::collection::vec(prop::sample::select(&b"\\\\\"a"[..]), 0..40),
+            from in 0_usize..40,
+        ) {
+            let from = from.min(text.len());
+            prop_assert_eq!(end_of_string(&text, from), end_of_string_by_the_letter(&text, from));
+        }
     }
 }

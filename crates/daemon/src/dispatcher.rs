@@ -526,8 +526,10 @@ impl Dispatcher {
     }
 
     fn files_touched(&mut self, paths: &BTreeSet<PathBuf>, sources: &mut Sources) {
+        let began = Instant::now();
         self.follower.watch_again(paths);
         self.look_at_files(paths, sources);
+        sources.touched.looked_for(began.elapsed());
     }
 
     /// Looks at whatever is among these paths; at everything for an empty set.
@@ -665,6 +667,12 @@ impl Dispatcher {
         // The next life follows them no more; what is left of them is not read.
         for key in self.unread.take_leaving() {
             self.journal.delete_cursors(&key);
+            self.follower.unfollow(&key);
+        }
+        if !self.journal.is_behind() {
+            for cursor in self.follower.cursors_behind() {
+                self.journal.save_cursor(cursor);
+            }
         }
         self.journal.save_snapshot(&self.core);
         (self.journal, self.lock)

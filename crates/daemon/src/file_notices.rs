@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{Config, ErrorKind, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 /// Told which paths changed; an empty set means everything.
 type Touched = dyn Fn(BTreeSet<PathBuf>) + Send + Sync;
@@ -45,7 +45,7 @@ enum Unwatched {
     Gone,
     /// The system refuses this folder, or (`every`) any further one.
     Refused { every: bool },
-    /// The watcher's thread does not run: `notify` panics then.
+    /// The watcher's thread does not run: `notify` fails or panics then.
     NoWatcher,
 }
 
@@ -139,8 +139,8 @@ impl FileNotices {
         let outcome = match folder.ancestors().find(|f| f.is_dir()) {
             Some(existing) => match self.with_watcher(|watcher| call(watcher, existing)) {
                 Some(Ok(())) => Ok(existing.to_owned()),
-                Some(Err(error)) => Err(self.refused(folder, &error)),
-                None => Err(Unwatched::NoWatcher),
+                Some(Err(error)) if self.has_watcher() => Err(self.refused(folder, &error)),
+                Some(Err(_)) | None => Err(Unwatched::NoWatcher),
             },
             None => Err(Unwatched::Gone),
         };
@@ -171,21 +171,34 @@ impl FileNotices {
         Unwatched::Refused { every: matches!(error.kind, ErrorKind::MaxFilesWatch) }
     }
 
-    /// `notify` panics when its thread could not be started or has ended: from then on there is no watcher.
+    /// Whether the watcher's thread answers; from the first time that it does not, there is no watcher.
+    fn has_watcher(&mut self) -> bool {
+        let answer = self.with_watcher(|watcher| watcher.watched_paths());
+        if matches!(answer, Some(Err(_))) {
+            self.lose_watcher();
+        }
+        self.watcher.is_some()
+    }
+
+    /// Where `notify` panics because its thread could not be started or has ended, there is no watcher from then on.
     fn with_watcher<T>(&mut self, call: impl FnOnce(&mut RecommendedWatcher) -> T) -> Option<T> {
         let watcher = self.watcher.as_mut()?;
         let called = catch_unwind(AssertUnwindSafe(|| call(watcher)));
         if called.is_err() {
-            self.give_up_watcher();
-            self.missed.append(&mut self.watched);
-            self.complain("its thread does not run");
+            self.lose_watcher();
         }
         called.ok()
     }
 
+    fn lose_watcher(&mut self) {
+        self.give_up_watcher();
+        self.missed.append(&mut self.watched);
+        self.complain("its thread does not run");
+    }
+
     fn start(&mut self) {
         let touched = Arc::clone(&self.touched);
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
+        let told = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if event.need_rescan() => touched(BTreeSet::new()),
             Ok(event) if event.kind.is_access() => {}
             Ok(event) => touched(event.paths.into_iter().collect()),
@@ -193,7 +206,9 @@ impl FileNotices {
                 tracing::warn!(%error, "file notices failed");
                 touched(BTreeSet::new());
             }
-        });
+        };
+        // Without the opening and closing of files: our own looks would wake us.
+        let watcher = RecommendedWatcher::new(told, Config::default().with_event_kinds(EventKindMask::CORE));
         match watcher {
             Ok(watcher) => self.watcher = Some(watcher),
             Err(error) => self.complain(&error.to_string()),
@@ -284,7 +299,7 @@ mod tests {
     }
 
     /// The end of the watcher's thread, here by a panic of what it calls, is to `notify` what a thread that was never
-    /// started is: each call panics.
+    /// started is: each call fails.
     #[test]
     fn a_watcher_without_a_thread_makes_blind_and_is_replaced() {
         let dir = tempfile::tempdir().unwrap();

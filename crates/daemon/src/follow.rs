@@ -17,8 +17,11 @@ use crate::{delivery, file_notices::FileNotices, intake::SESSION_ID_BYTES, watch
 
 /// Bytes of one transcript read in one turn; a longer growth is read in further turns, so that one file cannot starve the rest.
 const TURN_BYTES: usize = 1 << 20;
-/// Read at once.
-const READ_BYTES: usize = 64 << 10;
+/// Read at once at most: most lines come in one piece then.
+const READ_BYTES: usize = 256 << 10;
+/// Growth of a transcript after which its cursor is worth storing again. A restart that follows a crash reads so much once more,
+/// and what it says is known by its delivery ids.
+const CURSOR_BYTES: u64 = 1 << 20;
 /// The first sight of a longer file starts this far before its end.
 const FIRST_SIGHT_BYTES: u64 = 4 << 20;
 /// Transcripts followed at once; further ones are not followed and counted.
@@ -71,10 +74,21 @@ struct Followed {
     /// What is before this was there at the first look; unknown before that.
     backlog_end: Option<u64>,
     reader: Box<dyn TranscriptReader>,
+    /// What the store has of it.
+    stored: Option<Stored>,
     /// The state folders that it is counted in.
     state_folders: Vec<PathBuf>,
     /// A file that cannot be followed is said once.
     complained: bool,
+}
+
+/// So much of a cursor as tells whether it is worth storing again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stored {
+    identity: FileIdentity,
+    first_line: Option<u64>,
+    rewrite: u64,
+    line_start: u64,
 }
 
 /// A folder of state files, for as long as a session beside it is followed.
@@ -89,6 +103,8 @@ pub(crate) struct Follower {
     /// Folders that are watched for as long as the daemon runs.
     kept_folders: BTreeSet<PathBuf>,
     followed: BTreeMap<SessionKey, Followed>,
+    /// Whose transcript has which path.
+    by_path: BTreeMap<PathBuf, BTreeSet<SessionKey>>,
     state_folders: BTreeMap<PathBuf, StateFolder>,
     /// The session that each state file named when it was read: its removal has no content that could.
     state_sessions: BTreeMap<PathBuf, String>,
@@ -112,6 +128,7 @@ impl Follower {
             folders: WatchedFolders::new(notices),
             kept_folders: BTreeSet::new(),
             followed: BTreeMap::new(),
+            by_path: BTreeMap::new(),
             state_folders: BTreeMap::new(),
             state_sessions: BTreeMap::new(),
             complained: false,
@@ -190,9 +207,11 @@ impl Follower {
             is_unnumbered: false,
             backlog_end: None,
             reader,
+            stored: None,
             state_folders: self.need_state_folders(&adapter, path),
             complained: false,
         };
+        self.by_path.entry(path.to_owned()).or_default().insert(key.clone());
         self.followed.insert(key.clone(), followed);
         true
     }
@@ -200,6 +219,12 @@ impl Follower {
     /// Stops following; the cursor is the caller's to delete.
     pub(crate) fn unfollow(&mut self, key: &SessionKey) {
         let Some(gone) = self.followed.remove(key) else { return };
+        if let Some(at_path) = self.by_path.get_mut(&gone.path) {
+            at_path.remove(key);
+            if at_path.is_empty() {
+                self.by_path.remove(&gone.path);
+            }
+        }
         if let Some(folder) = gone.path.parent() {
             self.folders.release(folder);
         }
@@ -253,8 +278,16 @@ impl Follower {
     /// The sessions whose transcripts are among these paths or below a folder among them; all of them for an empty set.
     #[must_use]
     pub(crate) fn sessions_at(&self, touched: &BTreeSet<PathBuf>) -> Vec<SessionKey> {
-        let hit = |f: &&Followed| touched.is_empty() || touched.iter().any(|t| f.path.starts_with(t));
-        self.followed.values().filter(hit).map(|f| f.key.clone()).collect()
+        if touched.is_empty() {
+            return self.all_sessions();
+        }
+        // Paths below a folder stand behind it, without a gap.
+        let below = |folder: &'_ PathBuf| {
+            let folder = folder.clone();
+            self.by_path.range(folder.clone()..).take_while(move |(path, _)| path.starts_with(&folder))
+        };
+        let hit: BTreeSet<&SessionKey> = touched.iter().flat_map(below).flat_map(|(_, keys)| keys).collect();
+        hit.into_iter().cloned().collect()
     }
 
     #[must_use]
@@ -320,27 +353,63 @@ impl Follower {
         Some(Stated { agent: adapter.kind(), path, content, file })
     }
 
-    /// How far a session's transcript was read, to be stored.
+    /// How far a session's transcript was read, if the store should know it: a cursor that is only a little behind is as good,
+    /// and storing one for each line costs more than reading it.
     #[must_use]
+    pub(crate) fn cursor_to_store(&mut self, key: &SessionKey) -> Option<Cursor> {
+        let followed = self.followed.get_mut(key).filter(|followed| followed.is_worth_storing())?;
+        let cursor = followed.cursor()?;
+        followed.stored = followed.to_store();
+        Some(cursor)
+    }
+
+    #[cfg(test)]
     pub(crate) fn cursor(&self, key: &SessionKey) -> Option<Cursor> {
-        // What has no number yet said nothing yet: where the content before was left leads to the same number again.
-        let followed = self.followed.get(key).filter(|f| !f.is_unnumbered)?;
-        Some(Cursor {
-            key: key.clone(),
-            path: followed.path.clone(),
-            file: followed.identity?,
-            offset: followed.line_start(),
-            state_json: serde_json::to_string(&Saved {
-                first_line: followed.first_line,
-                rewrite: followed.rewrite,
-                reader: followed.reader.save(),
-            })
-            .ok()?,
-        })
+        self.followed.get(key)?.cursor()
+    }
+
+    /// The cursors that the store does not have as they are.
+    pub(crate) fn cursors_behind(&self) -> impl Iterator<Item = Cursor> {
+        self.followed
+            .values()
+            .filter(|followed| followed.stored != followed.to_store())
+            .filter_map(Followed::cursor)
     }
 }
 
 impl Followed {
+    /// `None` for what has no number yet: it said nothing, and where the content before was left leads to the same number.
+    fn to_store(&self) -> Option<Stored> {
+        Some(Stored {
+            identity: self.identity.filter(|_| !self.is_unnumbered)?,
+            first_line: self.first_line,
+            rewrite: self.rewrite,
+            line_start: self.line_start(),
+        })
+    }
+
+    fn is_worth_storing(&self) -> bool {
+        let (Some(stored), Some(now)) = (self.stored, self.to_store()) else { return true };
+        let line_start = stored.line_start;
+        stored != Stored { line_start, ..now } || now.line_start.abs_diff(line_start) >= CURSOR_BYTES
+    }
+
+    fn cursor(&self) -> Option<Cursor> {
+        let Stored { identity, line_start, .. } = self.to_store()?;
+        Some(Cursor {
+            key: self.key.clone(),
+            path: self.path.clone(),
+            file: identity,
+            offset: line_start,
+            state_json: serde_json::to_string(&Saved {
+                first_line: self.first_line,
+                rewrite: self.rewrite,
+                reader: self.reader.save(),
+            })
+            .ok()?,
+        })
+    }
+
     /// Where the line begins that is not complete yet.
     fn line_start(&self) -> u64 {
         self.offset.saturating_sub(self.scanner.pending())
@@ -366,7 +435,7 @@ impl Followed {
         }
         file.seek(SeekFrom::Start(self.offset)).ok()?;
         let mut parsed = Parsed::default();
-        let mut buffer = vec![0; READ_BYTES];
+        let mut buffer = vec![0; usize::try_from(length - self.offset).unwrap_or(READ_BYTES).min(READ_BYTES)];
         let (mut taken, mut has_failed) = (0, false);
         while taken < TURN_BYTES {
             match file.read(&mut buffer) {

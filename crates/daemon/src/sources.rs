@@ -27,9 +27,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Paths remembered between two looks; past it everything is looked at.
 const TOUCHED_MAX: usize = 4096;
 
-/// Files that change all the time are looked at once in so long. A change after a quiet time is looked at right away, and none
-/// waits longer.
+/// Files that change all the time are looked at once in so long at most. A change after a quiet time is looked at right away.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// After a look comes a rest of so many times what it took, so that looking takes a tenth of a core however much is written,
+const REST: u32 = 9;
+/// but no longer than this.
+const REST_MAX: Duration = Duration::from_millis(100);
 
 /// Paths that changed, from the file watcher's thread to the dispatcher. Merging loses nothing: a path is looked at as it is
 /// when its turn comes.
@@ -77,6 +80,11 @@ impl Touched {
             }
             self.some.notified().await;
         }
+    }
+
+    /// A look at what was taken took so long.
+    pub(crate) fn looked_for(&self, took: Duration) {
+        self.known().next_look = Some(Instant::now() + (took * REST).clamp(LOOK_EVERY, REST_MAX));
     }
 
     fn take_now(&self) -> Option<BTreeSet<PathBuf>> {
@@ -176,6 +184,18 @@ mod tests {
         assert!(waiting.is_err());
         touched.add(paths(&["b"]));
         assert_eq!((touched.take().await, began.elapsed()), (paths(&["a", "b"]), LOOK_EVERY));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_look_is_followed_by_a_longer_rest() {
+        let touched = Touched::default();
+        for (took, rest) in [(1, 9), (0, 5), (5, 45), (u64::from(u32::MAX), 100)] {
+            touched.looked_for(Duration::from_millis(took));
+            touched.add(paths(&["a"]));
+            let began = Instant::now();
+            assert_eq!(touched.take().await, paths(&["a"]));
+            assert_eq!(began.elapsed(), Duration::from_millis(rest), "after {took} ms");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -54,7 +54,7 @@ impl Dispatcher {
             self.transcript_said(growth);
             // Rows that wait for room must not be overtaken by the word that they were read.
             if !self.journal.is_behind()
-                && let Some(cursor) = self.follower.cursor(key)
+                && let Some(cursor) = self.follower.cursor_to_store(key)
             {
                 self.journal.save_cursor(cursor);
             }

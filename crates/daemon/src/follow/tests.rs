@@ -57,6 +57,35 @@ fn a_line_begins_at_the_same_place_however_it_is_read() {
 }
 
 #[test]
+fn a_cursor_is_stored_when_it_says_much_more_than_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    add(&path, &format!("{PROMPT}\n"));
+    let (mut followed, key) = follower(&path, Vec::new());
+    assert!(followed.cursor_to_store(&key).is_none(), "nothing was read");
+    assert!(followed.look(&key).is_some());
+    assert_eq!(followed.cursor_to_store(&key), followed.cursor(&key));
+    assert!(followed.cursors_behind().next().is_none());
+    add(&path, &format!("{INTERRUPT}\n"));
+    assert!(followed.look(&key).is_some());
+    assert!(followed.cursor_to_store(&key).is_none(), "one more line");
+    assert_eq!(followed.cursors_behind().collect::<Vec<_>>(), [followed.cursor(&key).unwrap()]);
+    add(
+        &path,
+        &format!(
+            "{{\"type\":\"mode\",\"mode\":\"{}\"}}\n",
+            "x".repeat(usize::try_from(CURSOR_BYTES).unwrap())
+        ),
+    );
+    while followed.look(&key).is_some_and(|growth| growth.more) {}
+    assert_eq!(followed.cursor_to_store(&key), followed.cursor(&key));
+    replace(&path, &format!("{INTERRUPT}\n"));
+    assert!(followed.look(&key).is_some());
+    assert_eq!(followed.cursor_to_store(&key), followed.cursor(&key), "another content");
+    assert!(followed.cursors_behind().next().is_none());
+}
+
+#[test]
 fn a_folder_that_went_and_came_again_is_watched_again() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("in");
