@@ -10,9 +10,16 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use notify::{Config, ErrorKind, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+/// Notices that come so soon after each other come from the same read of the kernel's queue,
+const SAME_READ: Duration = Duration::from_micros(200);
+/// and from different reads, but in a crowd. Then the watcher's thread rests so long, while the queue gathers what comes: to be
+/// woken costs more than a notice. A notice that comes alone keeps nobody waiting, nor does it wait.
+const CROWDED: Duration = Duration::from_millis(2);
 
 /// Told which paths changed; an empty set means everything.
 type Touched = dyn Fn(BTreeSet<PathBuf>) + Send + Sync;
@@ -198,13 +205,20 @@ impl FileNotices {
 
     fn start(&mut self) {
         let touched = Arc::clone(&self.touched);
-        let told = move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if event.need_rescan() => touched(BTreeSet::new()),
-            Ok(event) if event.kind.is_access() => {}
-            Ok(event) => touched(event.paths.into_iter().collect()),
-            Err(error) => {
-                tracing::warn!(%error, "file notices failed");
-                touched(BTreeSet::new());
+        let mut crowd = Crowd::default();
+        let told = move |event: notify::Result<notify::Event>| {
+            match event {
+                Ok(event) if event.need_rescan() => touched(BTreeSet::new()),
+                Ok(event) if event.kind.is_access() => {}
+                Ok(event) => touched(event.paths.into_iter().collect()),
+                Err(error) => {
+                    tracing::warn!(%error, "file notices failed");
+                    touched(BTreeSet::new());
+                }
+            }
+            if crowd.is_joined_at(Instant::now()) {
+                std::thread::sleep(CROWDED);
+                crowd.rested_until(Instant::now());
             }
         };
         // Without the opening and closing of files: our own looks would wake us.
@@ -234,14 +248,29 @@ impl Drop for FileNotices {
     }
 }
 
+/// Whether notices come in a crowd.
+#[derive(Debug, Default)]
+struct Crowd {
+    last: Option<Instant>,
+}
+
+impl Crowd {
+    /// A notice was told at `now`; whether it is time for a rest.
+    fn is_joined_at(&mut self, now: Instant) -> bool {
+        let since = self.last.replace(now).map(|last| now.saturating_duration_since(last));
+        since.is_some_and(|since| SAME_READ < since && since < CROWDED)
+    }
+
+    const fn rested_until(&mut self, now: Instant) {
+        self.last = Some(now);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::{
-            atomic::{AtomicBool, Ordering},
-            mpsc::{Receiver, channel},
-        },
-        time::Duration,
+    use std::sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, channel},
     };
 
     use super::*;
@@ -258,6 +287,20 @@ mod tests {
         let file = folder.join("new");
         std::fs::write(&file, "x").unwrap();
         while !told.recv_timeout(PATIENCE).unwrap().contains(&file) {}
+    }
+
+    #[test]
+    fn only_a_crowd_makes_rest() {
+        let mut crowd = Crowd::default();
+        let mut now = Instant::now();
+        let mut after = |micros| {
+            now += Duration::from_micros(micros);
+            crowd.is_joined_at(now)
+        };
+        assert!(!after(0), "the first");
+        assert!(!after(2_000) && !after(60_000_000), "alone");
+        assert!(!after(20) && !after(20), "of one read");
+        assert!(after(300) && after(1_999), "one read after the other");
     }
 
     #[test]

@@ -19,6 +19,8 @@ use crate::{delivery, file_notices::FileNotices, intake::SESSION_ID_BYTES, watch
 const TURN_BYTES: usize = 1 << 20;
 /// Read at once at most: most lines come in one piece then.
 const READ_BYTES: usize = 256 << 10;
+/// What most lines fit in.
+const READ_BYTES_MIN: usize = 4 << 10;
 /// Growth of a transcript after which its cursor is worth storing again. A restart that follows a crash reads so much once more,
 /// and what it says is known by its delivery ids.
 const CURSOR_BYTES: u64 = 1 << 20;
@@ -435,17 +437,23 @@ impl Followed {
         }
         file.seek(SeekFrom::Start(self.offset)).ok()?;
         let mut parsed = Parsed::default();
-        let mut buffer = vec![0; usize::try_from(length - self.offset).unwrap_or(READ_BYTES).min(READ_BYTES)];
+        let mut buffer = Vec::new();
         let (mut taken, mut has_failed) = (0, false);
         while taken < TURN_BYTES {
-            match file.read(&mut buffer) {
-                Ok(0) => break,
+            buffer.clear();
+            let left = usize::try_from(length.saturating_sub(self.offset)).unwrap_or(READ_BYTES);
+            // What was appended meanwhile is read along, unless it is much.
+            buffer.reserve_exact(left.clamp(READ_BYTES_MIN, READ_BYTES));
+            let room = buffer.capacity();
+            match file.by_ref().take(room as u64).read_to_end(&mut buffer) {
                 Ok(read) => {
-                    self.scanner.push(buffer.get(..read)?, self.reader.as_mut(), &mut parsed);
+                    self.scanner.push(&buffer, self.reader.as_mut(), &mut parsed);
                     self.offset += read as u64;
                     taken += read;
+                    if read < room {
+                        break;
+                    }
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     tracing::warn!(%error, session = %self.key, "reading the transcript failed");
                     has_failed = true;
