@@ -10,6 +10,10 @@ use std::{
     fmt,
 };
 
+mod string_end;
+
+use string_end::end_of_string;
+
 /// Larger texts are refused unread: no agent sends them, and a hook must not cost a machine its memory.
 pub const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Deeper nesting is refused, before anything recursive sees it.
@@ -131,47 +135,6 @@ fn condensed<'a>(bytes: &'a [u8], bulk: &[Bulk]) -> Option<Cow<'a, [u8]>> {
     }
     kept.extend_from_slice(bytes.get(copied..).unwrap_or_default());
     Some(Cow::Owned(kept))
-}
-
-/// Where the string ends that begins at `from`, behind its quote: the place of its closing quote, or the end of the text. Jumps
-/// from quote to quote and looks back from each: most bytes of a long string are looked at 64 at once, the many escapes of a
-/// tool's output among them.
-fn end_of_string(bytes: &[u8], from: usize) -> usize {
-    let is_escaped = |quote: usize| {
-        let before = bytes.get(from..quote).unwrap_or_default();
-        // Bounded by the quote before, which is no backslash.
-        before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
-    };
-    let (blocks, rest) = bytes.get(from..).unwrap_or_default().as_chunks::<64>();
-    let mut at = from;
-    for block in blocks {
-        if block.iter().fold(false, |any, byte| any | (*byte == b'"')) {
-            for (word, index) in block.as_chunks::<8>().0.iter().zip(0..) {
-                let ended =
-                    quotes_in(*word).map(|place| at + 8 * index + place).find(|quote| !is_escaped(*quote));
-                if let Some(end) = ended {
-                    return end;
-                }
-            }
-        }
-        at += 64;
-    }
-    let ended = rest.iter().zip(at..).find(|(byte, at)| **byte == b'"' && !is_escaped(*at));
-    ended.map_or(bytes.len(), |(_, at)| at)
-}
-
-/// The places of the quotes among eight bytes, in order, by arithmetic on all of them at once.
-fn quotes_in(word: [u8; 8]) -> impl Iterator<Item = usize> {
-    const ALL_QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-    const LOW_BITS: u64 = u64::from_le_bytes([0x7f; 8]);
-    // Zero where a quote was. Adding to the low bits carries into the high one of every byte that has any, and no further.
-    let differs = u64::from_le_bytes(word) ^ ALL_QUOTES;
-    let mut found = !(((differs & LOW_BITS) + LOW_BITS) | differs | LOW_BITS);
-    std::iter::from_fn(move || {
-        let place = (found != 0).then(|| found.trailing_zeros() as usize / 8)?;
-        found &= found - 1;
-        Some(place)
-    })
 }
 
 /// A value under the limits; what exceeds them is read and dropped, never stored.
@@ -317,7 +280,6 @@ pub fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn check(input: &[u8], expected: Result<Value, Refused>) {
         assert_eq!(parse_object(input), expected, "{}", String::from_utf8_lossy(clip_for_message(input)));
@@ -398,29 +360,5 @@ mod tests {
         }
         let cut = format!(r#"{{"a":1,"b":{{"output":"{long}"#);
         assert_eq!(parse_object_without(&OUTPUT, cut.as_bytes()), Ok(serde_json::json!({"a": 1})));
-    }
-
-    /// Escape by escape, as the grammar says it.
-    fn end_of_string_by_the_letter(bytes: &[u8], from: usize) -> usize {
-        let mut at = from;
-        while let Some(byte) = bytes.get(at) {
-            match byte {
-                b'"' => return at,
-                b'\\' => at += 2,
-                _ => at += 1,
-            }
-        }
-        bytes.len()
-    }
-
-    proptest! {
-        #[test]
-        fn a_string_ends_where_the_grammar_says(
-            text in prop::collection::vec(prop::sample::select(&b"\\\\\"aaaaaaaaaaaaaa\xa2\x21"[..]), 0..400),
-            from in 0_usize..400,
-        ) {
-            let from = from.min(text.len());
-            prop_assert_eq!(end_of_string(&text, from), end_of_string_by_the_letter(&text, from));
-        }
     }
 }
