@@ -29,10 +29,11 @@ const TOUCHED_MAX: usize = 4096;
 
 /// Files that change all the time are looked at once in so long at most. A change after a quiet time is looked at right away.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// After a look comes a rest of so many times what it took, so that looking takes a tenth of a core however much is written,
-const REST: u32 = 9;
-/// but no longer than this.
-const REST_MAX: Duration = Duration::from_millis(100);
+/// After a look comes a rest of so many times what it took: the more is written, the more is looked at together, since to be
+/// woken and to commit cost as much for one line as for a hundred,
+const REST: u32 = 24;
+/// but the rest is no longer than this.
+const REST_MAX: Duration = Duration::from_millis(50);
 
 /// Paths that changed, from the file watcher's thread to the dispatcher. Merging loses nothing: a path is looked at as it is
 /// when its turn comes.
@@ -84,7 +85,7 @@ impl Touched {
 
     /// A look at what was taken took so long.
     pub(crate) fn looked_for(&self, took: Duration) {
-        self.known().next_look = Some(Instant::now() + (took * REST).clamp(LOOK_EVERY, REST_MAX));
+        self.known().next_look = Some(Instant::now() + took.saturating_mul(REST).clamp(LOOK_EVERY, REST_MAX));
     }
 
     fn take_now(&self) -> Option<BTreeSet<PathBuf>> {
@@ -189,7 +190,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_long_look_is_followed_by_a_longer_rest() {
         let touched = Touched::default();
-        for (took, rest) in [(1, 9), (0, 5), (5, 45), (u64::from(u32::MAX), 100)] {
+        for (took, rest) in [(1, 24), (0, 5), (2, 48), (u64::from(u32::MAX), 50)] {
             touched.looked_for(Duration::from_millis(took));
             touched.add(paths(&["a"]));
             let began = Instant::now();
