@@ -6,6 +6,8 @@ use watchkeeper_core::view::ShownState;
 
 use super::{load::Recording, replay::Replay};
 
+mod stale;
+
 /// How far a transition may lag the first evidence, in seconds.
 pub(crate) const TOLERANCE_S: f64 = 1.0;
 
@@ -44,7 +46,7 @@ impl std::fmt::Display for Wrong {
 #[derive(Debug)]
 pub struct Judged {
     pub intervals: Vec<Interval>,
-    /// Labelled seconds (after the tolerance) at which another state was shown.
+    /// Labelled seconds (after the tolerance) at which another state was shown, or one that was true of no label near.
     pub wrong_s: f64,
     /// Labels whose state was shown, but only after the tolerance.
     pub late: u32,
@@ -134,6 +136,9 @@ pub(crate) fn judge_within(recording: &Recording, replay: &Replay, tolerance_s: 
         entry.0 += right;
         entry.1 += to - from;
     }
+    let stale = stale::stale(recording, &intervals, tolerance_s);
+    wrong_s += stale.iter().map(|piece| piece.to - piece.from).sum::<f64>();
+    wrong.extend(stale);
     let mut bounds: Vec<f64> = recording.labels.iter().flat_map(|l| [l.from, l.to]).collect();
     bounds.sort_by(f64::total_cmp);
     bounds.dedup();

@@ -54,6 +54,16 @@ fn a_right_state_may_lag_by_a_second() {
     check(&[(4.2, 9.0, Idle)], (0.0, 0, true));
 }
 
+/// Working from 1 s to 5 s is shown.
+#[test]
+fn what_is_shown_must_be_true_of_a_label_near_it_however_short_they_are() {
+    use ShownState::{Idle, Waiting, Working};
+    check(&[(0.0, 2.8, Working), (2.8, 3.4, Idle), (3.4, 9.0, Working)], (4.0, 0, false));
+    check(&[(0.0, 2.8, Working), (2.8, 3.4, Idle), (3.4, 4.9, Working)], (0.0, 0, true));
+    check(&[(0.0, 1.5, Idle), (1.5, 2.4, Waiting), (2.4, 3.3, Idle), (3.3, 4.2, Waiting)], (3.2, 0, false));
+    check(&[(0.0, 1.5, Idle), (1.5, 2.4, Waiting), (3.3, 4.2, Waiting)], (1.4, 0, false));
+}
+
 #[test]
 fn wrong_and_late_time_is_counted() {
     use ShownState::{Idle, Waiting, Working};
