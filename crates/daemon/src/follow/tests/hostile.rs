@@ -93,6 +93,28 @@ fn a_rotated_file_is_followed_by_the_next_one() {
     assert_eq!(begins(Some(growth)), [3]);
 }
 
+#[cfg(unix)]
+#[test]
+fn what_belongs_to_somebody_else_is_refused_until_it_is_ours() {
+    const NOBODY: u32 = 65534;
+    let own = rustix::process::geteuid().as_raw();
+    assert!(
+        is_trusted(own, own) && is_trusted(0, own) && !is_trusted(own + 1, own) && !is_trusted(NOBODY, 1000)
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    add(&path, &format!("{INTERRUPT}\n"));
+    let (mut followed, key) = follower(&path, Vec::new());
+    if let Err(error) = std::os::unix::fs::chown(&path, Some(NOBODY), None) {
+        // Only root gives a file away; who cannot has seen above how it is judged.
+        assert_ne!(own, 0, "{error}");
+        return;
+    }
+    assert!(followed.look(&key).is_none());
+    std::os::unix::fs::chown(&path, Some(own), None).unwrap();
+    assert_eq!(begins(followed.look(&key)), [0]);
+}
+
 #[test]
 fn what_is_no_text_is_passed_over() {
     let dir = tempfile::tempdir().unwrap();
