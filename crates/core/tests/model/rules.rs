@@ -46,8 +46,23 @@ fn what_only_displays_changes_nothing() {
             (late(tool("t", "Bash")), Idle),
             (late(tool_done("t", "Bash")), Idle),
             (doing(Activity::Progress).turn("a"), Idle),
+            (prompt().turn("b"), Working),
+            (lock("permission_prompt", named("Bash")).turn("b"), Waiting),
+            (displayed(), Waiting),
+            (tool_done("u", "Bash").turn("b"), Working),
+            (stop_with(Some(vec![shell("sh")])).turn("b"), Background),
+            (displayed(), Background),
         ],
     );
+    // Nor is it a sign of work that begins the wait for one anew.
+    let mut world = World::new(Settings::default());
+    world.hear(prompt().turn("a").from(1));
+    for _ in 0..11 {
+        world.wait(MINUTE);
+        world.hear(displayed());
+    }
+    world.wait(MINUTE);
+    assert!(reached(&world, Mark::InactivityAsked));
 }
 
 #[test]
@@ -191,21 +206,26 @@ fn a_finish_blocks_older_starts_and_a_later_start_opens_again() {
 fn a_level_finishes_what_is_not_on_it_and_never_its_own_subject() {
     let level =
         |live, except: Option<&str>| say(SignalBody::WorkLevel { live, except: except.map(str::to_owned) });
-    let world = check(
+    let live = |world: &World| -> Vec<String> {
+        world.core.session(&world.key("s")).unwrap().background.into_iter().map(|w| w.id).collect()
+    };
+    let mut world = check(
         CLAUDE,
         vec![
             (prompt().turn("a"), Working),
             (work("x", WorkKind::Subagent), Working),
             (work("y", WorkKind::Shell), Working),
             (stop_with(Some(vec![item("x", WorkKind::Subagent), shell("y")])), Background),
-            (work_done("x"), Background),
-            (level(vec![item("x", WorkKind::Subagent), shell("y"), shell("z")], Some("x")), Background),
-            (level(vec![shell("y")], None), Background),
+            (level(vec![shell("y")], Some("x")), Background),
         ],
     );
-    let live: Vec<String> =
-        world.core.session(&world.key("s")).unwrap().background.into_iter().map(|w| w.id).collect();
-    assert_eq!(live, ["y"]);
+    assert_eq!(live(&world), ["x", "y"]);
+    world.hear(work_done("x"));
+    world.hear(level(vec![item("x", WorkKind::Subagent), shell("y"), shell("z")], Some("x")));
+    assert_eq!(live(&world), ["y", "z"]);
+    world.hear(level(vec![shell("y")], None));
+    assert_eq!(live(&world), ["y"]);
+    assert_eq!(world.state("s"), Some(Background));
     assert!(reached(&world, Mark::WorkReconciled));
 }
 
