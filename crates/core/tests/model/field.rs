@@ -9,7 +9,7 @@ use crate::{
 use watchkeeper_core::{
     AgentKind, BootId, DeadlineKind, Effect, Incarnation, Input, InputBody, Mark, ProcessRef, Settings,
     SignalBody, Verdict,
-    core::ENDED_MAX,
+    core::{ENDED_MAX, SESSIONS_MAX},
     effect::Probe,
     input::WatchOutcome,
     signal::{AgentState, EndReason, Facts, Lineage, LockSubject, Source, StartCause, WorkItem, WorkKind},
@@ -254,16 +254,24 @@ fn a_session_with_live_work_is_never_given_up() {
             (stop_with(Some(vec![item("x", WorkKind::Subagent)])).turn("a"), Background),
         ],
     );
-    for n in 0..ENDED_MAX + 3 {
-        let mut signal = ended(EndReason::Reported).of(&format!("k{n}")).signal;
+    let make_room_for = |world: &mut World, other: Say| {
+        let mut signal = other.signal;
         signal.happened = None;
         let body = InputBody::Signal { signal: Box::new(signal), held: None };
         assert_eq!(world.core.handle(&Input { now: at(world.ms), body }).verdict, Verdict::Applied);
+    };
+    for n in 0..ENDED_MAX + 3 {
+        make_room_for(&mut world, ended(EndReason::Reported).of(&format!("over {n}")));
     }
     // Nobody could look at its processes all that time.
     world.wait(5 * HOUR);
     assert_eq!(world.state("s"), Some(Background));
     assert!(world.protects("s"));
+    // Nor for as many that are idle as there is room for.
+    for n in 0..SESSIONS_MAX + 3 {
+        make_room_for(&mut world, announced(StartCause::Startup).of(&format!("idle {n}")));
+    }
+    assert_eq!((world.state("idle 0"), world.state("s")), (None, Some(Background)));
     assert_eq!(world.count(|e| matches!(e, Effect::ExitRuntime)), 0);
 }
 
