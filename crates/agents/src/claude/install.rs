@@ -5,8 +5,9 @@ use watchkeeper_core::AgentKind;
 
 use crate::install::{Home, HookEvent, HooksFile, Installer, JsonServers, Wait};
 
-/// Every event that tells something about a session. Not MessageDisplay (one a text block, tells nothing more) and
-/// not the Worktree events (a hook there replaces git's worktree).
+/// Every event that tells something about a session. Not MessageDisplay and PostToolBatch (one more process each, for what the
+/// transcript or the tool's own event tells), not the Worktree events (a hook there replaces git's worktree), and nothing that
+/// tells of files, models or settings only.
 const EVENTS: &[HookEvent] = &[
     HookEvent::new("SessionStart"),
     HookEvent::new("UserPromptSubmit"),
@@ -16,6 +17,8 @@ const EVENTS: &[HookEvent] = &[
     HookEvent::new("PostToolUse"),
     HookEvent::new("PostToolUseFailure"),
     HookEvent::new("Notification"),
+    HookEvent::new("Elicitation"),
+    HookEvent::new("ElicitationResult"),
     HookEvent::waiting("Stop", Wait::Stop),
     HookEvent::new("StopFailure"),
     HookEvent::new("SubagentStart"),

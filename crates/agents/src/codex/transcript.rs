@@ -24,7 +24,7 @@ const ABORTED: &str = "aborted by user";
 const QUESTION_PENDING: &str = "codex_transcript_request_user_input_pending";
 
 /// Kinds of payload that are parsed; the rest of a rollout is passed over by a look at a line's start.
-const WANTED: [&[u8]; 9] = [
+const WANTED: [&[u8]; 10] = [
     b"\"type\":\"session_meta\"",
     b"\"type\":\"task_started\"",
     b"\"type\":\"task_complete\"",
@@ -33,6 +33,7 @@ const WANTED: [&[u8]; 9] = [
     b"\"type\":\"function_call\"",
     b"\"type\":\"function_call_output\"",
     b"\"type\":\"custom_tool_call\"",
+    b"\"type\":\"custom_tool_call_output\"",
     b"\"type\":\"message\"",
 ];
 

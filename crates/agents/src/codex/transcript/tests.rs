@@ -49,6 +49,20 @@ fn a_command_that_goes_on_is_work_until_its_item_ends() {
 }
 
 #[test]
+fn a_patch_ends_with_its_output() {
+    check(
+        &[
+            r#"{"type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","call_id":"c"}}"#,
+            r#"{"type":"response_item","payload":{"type":"custom_tool_call_output","call_id":"c","output":"Done"}}"#,
+        ],
+        &[
+            r#"ToolStarted { id: "c", name: "apply_patch" }"#,
+            r#"ToolFinished { id: "c", name: "apply_patch", failed: false }"#,
+        ],
+    );
+}
+
+#[test]
 fn a_commands_own_words_are_no_report() {
     let lies = output("c", "Process exited with code 0\\nOutput:\\nProcess running with session ID 7");
     check(&[CALL, &lies], &[STARTED, FINISHED]);
