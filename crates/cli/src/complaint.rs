@@ -7,7 +7,7 @@ use watchkeeper_daemon::config::ConfigError;
 
 use crate::{
     exit,
-    output::{Terminal, style},
+    output::{Terminal, harmless, style},
 };
 
 /// Causes shown of one chain; a longer chain is cut.
@@ -135,17 +135,18 @@ impl Complaint {
         }
     }
 
-    /// For people.
+    /// For people. Ids and names in it are anybody's words: none of them may speak to the terminal.
     pub(crate) fn text(&self, terminal: &Terminal) -> String {
         if self.quiet {
             return String::new();
         }
-        let mut text = format!("{} {}\n", terminal.paint(style::BAD, "error:"), self.what);
+        let mut text = format!("{} {}\n", terminal.paint(style::BAD, "error:"), harmless(&self.what));
         let mut add = |label: &str, lines: &[String]| {
             for (at, line) in lines.iter().enumerate() {
                 let label = if at == 0 { label } else { "" };
                 // Writing to a string cannot fail.
-                _ = writeln!(text, "  {} {line}", terminal.paint(style::DIM, &format!("{label:<4}")));
+                let (label, line) = (terminal.paint(style::DIM, &format!("{label:<4}")), harmless(line));
+                _ = writeln!(text, "  {label} {line}");
             }
         };
         add("why:", &self.why);
@@ -172,3 +173,23 @@ impl Complaint {
 }
 
 const LIST_SETTINGS: &str = "`watchkeeper config schema` lists every setting with what it takes.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_speaks_to_the_terminal_through_it() {
+        let evil = "h\u{1b}]0;title\u{7}\u{9b}2J\u{202e}x\r";
+        let failure = watchkeeper_api::Failure {
+            candidates: vec![evil.to_owned()],
+            ..watchkeeper_api::Failure::new(ErrorCode::UnknownHold, evil)
+        };
+        let complaint = Complaint::new(format!("cannot release {evil}")).because(evil).remote(&failure);
+        let text = complaint.todo(evil).text(&Terminal::PLAIN);
+        assert!(text.contains("h ]0;title"), "{text:?}");
+        let speaks = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!text.contains(speaks), "{text:?}");
+        assert_eq!(Complaint::new("a\n  b").text(&Terminal::PLAIN), "error: a\n  b\n");
+    }
+}

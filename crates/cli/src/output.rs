@@ -9,4 +9,4 @@ mod text;
 pub(crate) use ago::{Age, age};
 pub(crate) use session_table::status_view;
 pub(crate) use terminal::Terminal;
-pub(crate) use text::{clip, cut, plain, rows};
+pub(crate) use text::{clip, cut, harmless, plain, rows};

@@ -1,12 +1,16 @@
 //! Foreign texts made fit for one line of a terminal, and columns.
 
-/// Others' text without anything that moves a cursor or turns the direction of writing.
+/// Others' text without anything that moves a cursor or turns the direction of writing, in one line.
 pub(crate) fn plain(text: &str) -> String {
-    let spaced = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let kept: String = spaced
+    harmless(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// As [`plain`], but with its lines and their indents.
+pub(crate) fn harmless(text: &str) -> String {
+    let spaced = text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c });
+    spaced
         .filter(|c| !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-        .collect();
-    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+        .collect()
 }
 
 /// At most so many characters, with `…` where something is left out.
