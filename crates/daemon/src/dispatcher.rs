@@ -555,6 +555,9 @@ impl Dispatcher {
         for stated in self.follower.state_files_at(paths) {
             self.agent_stated(stated);
         }
+        for _ in 0..self.follower.take_unread_state_files() {
+            self.counters.add("agent_state.unread");
+        }
         for key in self.follower.sessions_at(paths) {
             self.look_at(&key);
         }

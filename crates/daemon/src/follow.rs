@@ -110,6 +110,8 @@ pub(crate) struct Follower {
     state_folders: BTreeMap<PathBuf, StateFolder>,
     /// The session that each state file named when it was read: its removal has no content that could.
     state_sessions: BTreeMap<PathBuf, String>,
+    /// State files that were there and could not be read, since this was taken last.
+    unread_state_files: u64,
     /// That there are too many state folders was said.
     complained: bool,
     cursors: BTreeMap<(SessionKey, PathBuf), Cursor>,
@@ -133,6 +135,7 @@ impl Follower {
             by_path: BTreeMap::new(),
             state_folders: BTreeMap::new(),
             state_sessions: BTreeMap::new(),
+            unread_state_files: 0,
             complained: false,
             cursors,
             adapters: Adapters::default(),
@@ -324,6 +327,11 @@ impl Follower {
         folders.iter().flat_map(|folder| self.state_files_in(Path::new(folder), &*adapter)).collect()
     }
 
+    /// How many state files could not be read since this was asked last.
+    pub(crate) fn take_unread_state_files(&mut self) -> u64 {
+        std::mem::take(&mut self.unread_state_files)
+    }
+
     fn state_files_in(&mut self, folder: &Path, adapter: &dyn Adapter) -> Vec<Stated> {
         // It may have come into being only now.
         self.folders.find(folder);
@@ -338,7 +346,16 @@ impl Follower {
     }
 
     fn state(&mut self, adapter: &dyn Adapter, path: PathBuf) -> Option<Stated> {
-        let content = read_small(&path);
+        let content = match read_small(&path) {
+            Ok(content) => Some(content),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            // Whatever it says now, it is not known to be gone.
+            Err(_) => {
+                let is_one = adapter.state_file(path.file_name()?.to_str()?, None).is_some();
+                self.unread_state_files += u64::from(is_one);
+                return None;
+            }
+        };
         let mut file = adapter.state_file(path.file_name()?.to_str()?, content.as_deref())?;
         let session = &mut file.observation.session;
         match (&content, &session) {
@@ -579,14 +596,16 @@ fn is_gone(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-fn read_small(path: &Path) -> Option<Vec<u8>> {
-    let (file, _, length) = open_regular(path).ok()?;
-    if length > STATE_FILE_BYTES {
-        return None;
-    }
+/// # Errors
+/// `NotFound` when there is no such file; another when it cannot be read, is no state file, or is too large for one.
+fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    let (file, _, length) = open_regular(path)?;
     let mut content = Vec::new();
-    file.take(STATE_FILE_BYTES).read_to_end(&mut content).ok()?;
-    Some(content)
+    file.take(STATE_FILE_BYTES + 1).read_to_end(&mut content)?;
+    if length > STATE_FILE_BYTES || content.len() as u64 > STATE_FILE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too large for a state file"));
+    }
+    Ok(content)
 }
 
 #[cfg(test)]

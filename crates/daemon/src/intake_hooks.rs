@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use watchkeeper_agents::{Adapter, Observation, adapter::Line, hook_time};
+use watchkeeper_agents::{Adapter, Observation, StateFile, adapter::Line, hook_time};
 use watchkeeper_core::{
     AgentKind, BootId, DeliveryId, InputBody, Now, ProcessRef, SessionKey, SignalBody, Wall,
     input::HeldHook,
@@ -357,10 +357,7 @@ impl Dispatcher {
     /// A state file of an agent, believed only while its process lives with the start time that the file names.
     pub(crate) fn agent_stated(&mut self, stated: Stated) {
         let Stated { agent, path, content, file } = stated;
-        let process = match (identity::identify(file.pid).yes(), file.start) {
-            (Some(found), Some(start)) if found.start != start => None,
-            (found, _) => found,
-        };
+        let process = content.as_ref().and_then(|_| self.writer_of(agent, &file));
         if process.is_none() && content.is_some() {
             self.counters.add("agent_state.stale");
             return;
@@ -380,6 +377,20 @@ impl Dispatcher {
             delivery,
         };
         _ = self.observed(vec![file.observation], &sender, None);
+    }
+
+    /// The living process that wrote a state file. A removal has none: whoever has its number now did not write it. A file without
+    /// a start time is believed of a process that its session has already.
+    fn writer_of(&self, agent: AgentKind, file: &StateFile) -> Option<ProcessRef> {
+        let found = identity::identify(file.pid).yes()?;
+        match file.start {
+            Some(start) => (found.start == start).then_some(found),
+            None => {
+                let id = file.observation.session.clone()?;
+                let known = self.core.session(&SessionKey::new(agent, id))?;
+                known.processes.contains(&found).then_some(found)
+            }
+        }
     }
 
     fn count_flags(&mut self, flags: Flags) {

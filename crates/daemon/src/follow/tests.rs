@@ -292,6 +292,25 @@ fn a_state_file_whose_removal_was_not_announced_is_missed() {
     assert!(follower.state_files_at(&everything).is_empty(), "once");
 }
 
+#[test]
+fn a_state_file_that_cannot_be_read_is_not_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (transcript, file) = home_of(dir.path(), "s");
+    let (mut follower, _) = follower(&transcript, Vec::new());
+    let everything = BTreeSet::new();
+    assert_eq!(follower.state_files_at(&everything).len(), 1);
+    std::fs::write(&file, vec![b' '; usize::try_from(STATE_FILE_BYTES).unwrap() + 1]).unwrap();
+    assert!(follower.state_files_at(&everything).is_empty(), "too large");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert!(follower.state_files_at(&everything).is_empty(), "no file");
+    assert_eq!(follower.take_unread_state_files(), 2);
+    std::fs::write(file.with_file_name("other"), vec![b' '; 1 << 17]).unwrap();
+    std::fs::remove_dir(&file).unwrap();
+    assert_eq!(follower.state_files_at(&everything).len(), 1, "gone");
+    assert_eq!(follower.take_unread_state_files(), 0, "nor are others any");
+}
+
 /// A home of an agent with one transcript and one state file that names its session.
 fn home_of(dir: &Path, id: &str) -> (PathBuf, PathBuf) {
     let (projects, registry) = (dir.join("projects").join("p"), dir.join("sessions"));
