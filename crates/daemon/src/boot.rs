@@ -25,7 +25,7 @@ use watchkeeper_os::{
 use watchkeeper_store::{Seq, Snapshot};
 
 use crate::{
-    RunError,
+    RunError, actor,
     config_watch::Configuration,
     declared_files::DeclaredFiles,
     dispatcher::{Dispatcher, Parts},
@@ -117,7 +117,13 @@ pub(crate) async fn run(
     let exits = Arc::new(ExitWatch::new()?);
     let (wish, wishes) = watch::channel(Wish::default());
     let mut tasks = JoinSet::new();
-    tasks.spawn(observe::run(events.clone()));
+    let observing = events.clone();
+    let observe = move || observe::run(observing.clone());
+    let unseen = actor::nothing_seen();
+    tasks.spawn({
+        let events = events.clone();
+        async move { actor::keep("observe", observe, &unseen, events).await }
+    });
 
     let mut dispatcher = Dispatcher::new(Parts {
         place: place.clone(),
@@ -152,7 +158,13 @@ pub(crate) async fn run(
     }
     // Now it is known what is wanted: of what was handed over the rest is let go.
     let (leave, leaving) = oneshot::channel();
-    tasks.spawn(keep_awake::run(Inhibitor::new(), wishes, custody.take(), events, leave));
+    let (mut leave, mut handed, reports) = (Some(leave), custody.take(), events.clone());
+    let hold = move || {
+        // The first one has what was handed over and can hand it on; one that follows a fault begins with nothing.
+        let leave = leave.take().unwrap_or_else(|| oneshot::channel().0);
+        keep_awake::run(Inhibitor::new(), wishes.clone(), std::mem::take(&mut handed), reports.clone(), leave)
+    };
+    tasks.spawn(async move { actor::keep("keep_awake", hold, &actor::nothing_held(), events).await });
     dispatcher.wish_as_decided();
 
     let mut sources = Sources {

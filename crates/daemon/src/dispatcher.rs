@@ -243,6 +243,12 @@ impl Dispatcher {
             Event::ObserverLeft => self.observe(false),
             Event::Committed(committed) => self.committed(&committed),
             Event::Observed(body) => _ = self.apply(body),
+            Event::ActorFailed { unsaid } => {
+                self.counters.add("task.panicked");
+                for body in unsaid {
+                    _ = self.apply(body);
+                }
+            }
             Event::SleepBegan { stored } => {
                 _ = self.apply(InputBody::SleepBegan);
                 self.acknowledge(Ack::Stored(stored));

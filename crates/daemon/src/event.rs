@@ -43,6 +43,10 @@ pub(crate) enum Event {
     Committed(Committed),
     /// The reader of another part has something for the core (power, displays, hold reports).
     Observed(InputBody),
+    /// An actor panicked: what it said does not stand any more.
+    ActorFailed {
+        unsaid: Vec<InputBody>,
+    },
     /// The machine is about to sleep and waits until its row is stored, or cannot be.
     SleepBegan {
         stored: oneshot::Sender<()>,

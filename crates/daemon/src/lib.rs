@@ -1,6 +1,7 @@
 //! The daemon: one dispatcher that turns events into inputs of the core, writes them down, carries out the effects, and
 //! answers. `dispatcher` is the place to start reading, `boot` says in which order things come and go.
 
+mod actor;
 mod agent_checks;
 mod answer;
 mod api_connection;
