@@ -35,6 +35,8 @@ pub struct Parsed {
     pub unknown: Vec<String>,
     /// The payload was not what this agent sends (not JSON, no session id, too deep); why, in a few words.
     pub malformed: Option<String>,
+    /// Texts at which the adapter itself failed; they say nothing.
+    pub panicked: u32,
     /// For a transcript, the lines that say anything, in order; empty for a hook.
     pub lines: Vec<Line>,
 }
@@ -59,7 +61,7 @@ pub trait TranscriptReader: std::fmt::Debug + Send {
     fn save(&self) -> Value;
 }
 
-/// What a state file of the agent says (Claude's session registry, Copilot's lock file).
+/// What a state file of the agent says (Claude's session registry).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateFile {
     pub observation: Observation,

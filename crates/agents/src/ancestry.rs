@@ -68,6 +68,8 @@ pub enum Found {
     Agent { index: usize, shared: bool },
     /// No ancestor matches; why the walk ended.
     None { why: &'static str },
+    /// Nobody can say.
+    Unknown { why: &'static str },
 }
 
 /// What one process is by the rules, with its arguments behind the program or script that matched.

@@ -21,6 +21,7 @@ pub mod gemini;
 pub mod opencode;
 pub mod qwen;
 
+mod contained;
 mod content_parts;
 mod observe;
 mod open_calls;
@@ -28,5 +29,6 @@ mod reply;
 mod task_notification;
 
 pub use adapter::{Adapter, Observation, Parsed, StateFile, TranscriptReader, adapter};
-pub use declared::{AdapterRef, Adapters, Declared};
+pub use contained::AdapterRef;
+pub use declared::{Adapters, Declared};
 pub use line_scanner::LineScanner;

@@ -689,7 +689,7 @@ impl Dispatcher {
                 Some("mend the file; it is read again at once"),
             ),
         }
-        let panics = ["core.panicked", "hook.parser_panicked", "task.panicked"];
+        let panics = ["core.panicked", "adapter.panicked", "task.panicked"];
         let panics: u64 = panics.iter().map(|name| self.counters.get(name)).sum();
         if panics > 0 {
             let log = self.place.state.join("exceptions.log");

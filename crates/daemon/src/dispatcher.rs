@@ -625,6 +625,9 @@ impl Dispatcher {
     }
 
     pub(crate) fn count(&mut self, agent: AgentKind, parsed: &Parsed) {
+        for _ in 0..parsed.panicked {
+            self.counters.add("adapter.panicked");
+        }
         for name in &parsed.unknown {
             self.unknown.add(&format!("{agent}.{name}"));
         }

@@ -1,9 +1,6 @@
 //! What hooks, transcripts and state files say, on its way to the core.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    time::Duration,
-};
+use std::time::Duration;
 
 use watchkeeper_agents::{Adapter, Observation, StateFile, adapter::Line, hook_time};
 use watchkeeper_core::{
@@ -150,11 +147,7 @@ impl Dispatcher {
         };
         let event = std::str::from_utf8(view.event).ok().filter(|e| !e.is_empty());
         let argv: Vec<&[u8]> = view.argv().collect();
-        let parsed = catch_unwind(AssertUnwindSafe(|| adapter.payload(event, &argv, view.payload)));
-        let Ok(mut parsed) = parsed else {
-            self.counters.add("hook.parser_panicked");
-            return None;
-        };
+        let mut parsed = adapter.payload(event, &argv, view.payload);
         self.heard.insert(agent, clock::now());
         self.count(agent, &parsed);
         let now = self.now();

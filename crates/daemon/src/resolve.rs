@@ -66,7 +66,7 @@ pub(crate) fn agent_above(adapter: Option<&dyn Adapter>, pid: Option<u32>) -> Re
             },
             None => not_found("the agent was gone when its identity was taken"),
         },
-        Found::None { why } => not_found(why),
+        Found::None { why } | Found::Unknown { why } => not_found(why),
     }
 }
 
@@ -168,16 +168,17 @@ pub(crate) fn surroundings(adapters: &Adapters, pid: u32) -> Surroundings {
 
 fn surroundings_in(adapters: &Adapters, chain: &Chain) -> Surroundings {
     let infos = infos(chain);
-    let nearest = adapters.kinds().filter_map(|kind| {
-        let adapter = adapters.get(kind)?;
+    let (mut nearest, mut is_known) = (None::<usize>, true);
+    for adapter in adapters.kinds().filter_map(|kind| adapters.get(kind)) {
         match adapter.find_agent(&infos) {
-            Found::Agent { index, .. } => Some(index),
-            Found::None { .. } => None,
+            Found::Agent { index, .. } => nearest = Some(nearest.map_or(index, |other| other.min(index))),
+            Found::None { .. } => {}
+            Found::Unknown { .. } => is_known = false,
         }
-    });
-    match (nearest.min(), chain.end) {
+    }
+    match (nearest, chain.end) {
         (Some(index), _) => reference(chain, index).map_or(Surroundings::Unknown, Surroundings::Agent),
-        (None, ChainEnd::Top) if !chain.rows.is_empty() => Surroundings::NoAgent,
+        (None, ChainEnd::Top) if is_known && !chain.rows.is_empty() => Surroundings::NoAgent,
         (
             None,
             ChainEnd::Top

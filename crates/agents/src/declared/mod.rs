@@ -8,7 +8,7 @@ mod problem;
 mod rules;
 mod transcript;
 
-use std::{collections::BTreeMap, ops::Deref, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use watchkeeper_core::{AgentKind, effect::HookAnswer, signal::SignalBody};
@@ -17,6 +17,7 @@ use self::rules::{Field, Section};
 use crate::{
     adapter::{Adapter, Parsed, TranscriptReader},
     ancestry::{AncestryRules, Found, ProcessInfo, find},
+    contained::AdapterRef,
     install::Installer,
     json,
     observe::{label, malformed, unknown},
@@ -156,32 +157,14 @@ impl Adapters {
     #[must_use]
     pub fn get(&self, kind: AgentKind) -> Option<AdapterRef> {
         match crate::adapter(kind) {
-            Some(adapter) => Some(AdapterRef::BuiltIn(adapter)),
-            None => self.declared.get(&kind).cloned().map(AdapterRef::Declared),
+            Some(adapter) => Some(AdapterRef::built_in(adapter)),
+            None => self.declared.get(&kind).cloned().map(AdapterRef::declared),
         }
     }
 
     /// All kinds there are, those without an adapter included.
     pub fn kinds(&self) -> impl Iterator<Item = AgentKind> {
         AgentKind::ALL.into_iter().chain(self.declared.keys().copied())
-    }
-}
-
-/// One adapter in force.
-#[derive(Debug, Clone)]
-pub enum AdapterRef {
-    BuiltIn(&'static dyn Adapter),
-    Declared(Arc<Declared>),
-}
-
-impl Deref for AdapterRef {
-    type Target = dyn Adapter;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::BuiltIn(adapter) => *adapter,
-            Self::Declared(adapter) => adapter.as_ref(),
-        }
     }
 }
 

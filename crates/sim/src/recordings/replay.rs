@@ -300,7 +300,7 @@ impl Replay {
         }
         let found = match ancestry::find(self.adapter.ancestry(), chain) {
             Found::Agent { index, shared } => chain.get(index).map(|process| (process, shared)),
-            Found::None { .. } => None,
+            Found::None { .. } | Found::Unknown { .. } => None,
         };
         // A spooled one names who was above it, living or not; by the socket only the living are found.
         let is_named = |pid, start| source == Source::Spool || self.alive(pid, start);
