@@ -39,6 +39,8 @@ use crate::{
 
 /// Longest text that a client gives for an owner, a reason or a title, in characters; the rest is cut.
 const TEXT_CHARS: usize = 500;
+/// Sessions named one by one when the daemon stops; the rest is counted.
+const LEFT_SHOWN_MAX: usize = 100;
 /// What this daemon can do beyond the first version of the interface.
 const CAPABILITIES: [(&str, u32); 3] = [("events", 1), ("holds", 1), (RESTART, 1)];
 
@@ -222,6 +224,7 @@ impl Dispatcher {
         for refused in &status.machine.refused {
             status.notices.push(format!("cannot hold {}: {}", refused.kind, refused.why));
         }
+        status.fit();
         status
     }
 
@@ -422,12 +425,20 @@ impl Dispatcher {
             .sessions()
             .into_iter()
             .filter(|s| !matches!(s.state, ShownState::Ended | ShownState::Idle));
+        let mut more = 0;
         for session in live {
+            if left.len() >= LEFT_SHOWN_MAX {
+                more += 1;
+                continue;
+            }
             left.push(format!(
                 "{} goes on {}; its state is taken up again by the next start",
                 session.key,
                 session.state.name()
             ));
+        }
+        if more > 0 {
+            left.push(format!("{more} more sessions go on"));
         }
         if self.core.machine().awake {
             left.push("the machine is no longer kept awake".to_owned());
