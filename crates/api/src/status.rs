@@ -12,6 +12,8 @@ use watchkeeper_core::{
 
 use crate::time::Time;
 
+mod fit;
+
 /// Raised only when a field is removed or changes its meaning.
 pub const STATUS_VERSION: u32 = 1;
 
@@ -23,7 +25,8 @@ pub struct Status {
     #[serde(default)]
     pub revision: u64,
     pub machine: Machine,
-    /// Sorted by state (waiting, working, background, idle, ended), then by key.
+    /// Sorted by state (waiting, working, background, idle, ended), then by key. Of very many the last are left out, which
+    /// `notices` says.
     pub sessions: Vec<Session>,
     /// Things that a person should mend, e.g. a broken configuration file.
     #[serde(default)]

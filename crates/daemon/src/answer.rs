@@ -18,7 +18,7 @@ use watchkeeper_api::{
     select::{select, spelled_out},
 };
 use watchkeeper_core::{
-    AgentKind, DeliveryId, InputBody, SessionKey, Signal, SignalBody, Verdict, Wall,
+    AgentKind, DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody, Verdict, Wall,
     lease::LEASES_MAX,
     settings::KeepAwake,
     signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
@@ -39,6 +39,8 @@ use crate::{
 
 /// Longest text that a client gives for an owner, a reason or a title, in characters; the rest is cut.
 const TEXT_CHARS: usize = 500;
+/// Sessions named one by one when the daemon stops; the rest is counted.
+const LEFT_SHOWN_MAX: usize = 100;
 /// What this daemon can do beyond the first version of the interface.
 const CAPABILITIES: [(&str, u32); 3] = [("events", 1), ("holds", 1), (RESTART, 1)];
 
@@ -190,13 +192,21 @@ impl Dispatcher {
         let Surroundings::Agent(process) = resolve::surroundings(self.declared.adapters(), pid?) else {
             return None;
         };
+        self.only_session_of(&process)
+    }
+
+    /// The one session of an agent's process. Of a process that has several at a time it cannot be told which one a caller
+    /// belongs to: none.
+    pub(crate) fn only_session_of(&self, process: &ProcessRef) -> Option<SessionKey> {
         // What an MCP provider tells of may end with the agent's process, but is not the agent's own session.
         let is_agent_s = |key: &SessionKey| key.agent != AgentKind::Mcp;
-        let sessions: Vec<SessionKey> =
-            self.core.incarnations_of(&process).into_iter().map(|(key, _)| key).filter(is_agent_s).collect();
-        let live =
-            sessions.iter().find(|k| self.core.session(k).is_some_and(|s| s.state != ShownState::Ended));
-        live.or(sessions.first()).cloned()
+        let mut sessions: Vec<SessionKey> =
+            self.core.incarnations_of(process).into_iter().map(|(key, _)| key).filter(is_agent_s).collect();
+        let is_live = |key: &SessionKey| self.core.session(key).is_some_and(|s| s.state != ShownState::Ended);
+        if sessions.iter().any(is_live) {
+            sessions.retain(is_live);
+        }
+        sessions.pop().filter(|_| sessions.is_empty())
     }
 
     fn sessions_for(&self, view: &View) -> Vec<SessionView> {
@@ -222,6 +232,7 @@ impl Dispatcher {
         for refused in &status.machine.refused {
             status.notices.push(format!("cannot hold {}: {}", refused.kind, refused.why));
         }
+        status.fit();
         status
     }
 
@@ -422,12 +433,20 @@ impl Dispatcher {
             .sessions()
             .into_iter()
             .filter(|s| !matches!(s.state, ShownState::Ended | ShownState::Idle));
+        let mut more = 0;
         for session in live {
+            if left.len() >= LEFT_SHOWN_MAX {
+                more += 1;
+                continue;
+            }
             left.push(format!(
                 "{} goes on {}; its state is taken up again by the next start",
                 session.key,
                 session.state.name()
             ));
+        }
+        if more > 0 {
+            left.push(format!("{more} more sessions go on"));
         }
         if self.core.machine().awake {
             left.push("the machine is no longer kept awake".to_owned());
@@ -722,7 +741,7 @@ fn value<T: Serialize>(value: &T) -> Answered {
 }
 
 fn no_own_session() -> Failure {
-    Failure::new(ErrorCode::Forbidden, "the agent that you run in has no session here")
+    Failure::new(ErrorCode::Forbidden, "the agent that you run in has no session here, or several")
 }
 
 fn cut(text: &str) -> String {

@@ -114,3 +114,83 @@ fn who_waits_comes_first() {
         .collect();
     assert_eq!(order, ["c", "d", "e", "b", "a"]);
 }
+
+/// As long as the core keeps any.
+fn maximal(id: &str, state: ShownState) -> SessionView {
+    let text = || Some("\u{1F980}".repeat(1024));
+    SessionView {
+        cwd: text(),
+        transcript: text(),
+        title: text(),
+        agent_version: text(),
+        ..session(id, state)
+    }
+}
+
+/// At least so many fit, and these notices are given for so many sessions and reasons that do not.
+#[track_caller]
+fn check_fit(sessions: &[SessionView], at_least: usize, notices: fn(usize, usize) -> Vec<String>) {
+    let mut machine = machine();
+    let live = sessions.iter().filter(|s| s.state != ShownState::Ended);
+    machine.reasons = live
+        .map(|s| DemandView {
+            session: Some(s.key.clone()),
+            lease: None,
+            why: "working".into(),
+            since: Wall(0),
+        })
+        .collect();
+    let mut status = Status::of_views(1, &machine, "some work".into(), sessions);
+    let all = status.sessions.clone();
+    status.fit();
+    let kept = status.sessions.len();
+    assert!(kept >= at_least, "{kept}");
+    assert_eq!(
+        status.notices,
+        notices(all.len() - kept, machine.reasons.len() - status.machine.reasons.len())
+    );
+    let order: Vec<&String> = all.iter().map(|s| &s.key).take(kept).collect();
+    assert_eq!(status.sessions.iter().map(|s| &s.key).collect::<Vec<_>>(), order, "the most urgent stay");
+    let outcome = Ok(serde_json::to_value(&status).unwrap());
+    crate::Message::Response { id: None, outcome }.to_line().unwrap();
+}
+
+#[test]
+fn very_many_sessions_fit_a_frame_and_what_is_left_out_is_said() {
+    fn cut(left_out: String) -> Vec<String> {
+        vec!["there are very many sessions; their long texts are cut".to_owned(), left_out]
+    }
+    let of = |n: usize, state, make: fn(&str, ShownState) -> SessionView| {
+        (0..n).map(|i| make(&format!("{i:05}-{}", state as u8), state)).collect::<Vec<_>>()
+    };
+    check_fit(&of(30, ShownState::Ended, maximal), 30, |_, _| Vec::new());
+    let mut sessions = of(watchkeeper_core::core::ENDED_MAX, ShownState::Ended, maximal);
+    check_fit(&sessions, 150, |left, _| cut(format!("{left} ended sessions are left out")));
+    sessions.insert(7, maximal("waiting", ShownState::Waiting));
+    check_fit(&sessions, 150, |left, _| cut(format!("{left} ended sessions are left out")));
+    let mut sessions = of(4000, ShownState::Working, session);
+    let live = |left: usize, r: usize| {
+        [
+            cut(format!("{left} sessions are left out")),
+            vec![format!("{r} reasons to keep the machine awake are left out")],
+        ]
+        .concat()
+    };
+    check_fit(&sessions, 1000, live);
+    sessions.extend(of(10, ShownState::Ended, session));
+    check_fit(&sessions, 1000, |left, r| {
+        let left_out = format!("{} sessions and 10 ended ones are left out", left - 10);
+        [cut(left_out), vec![format!("{r} reasons to keep the machine awake are left out")]].concat()
+    });
+}
+
+#[test]
+fn a_cut_path_keeps_its_end() {
+    let mut sessions: Vec<SessionView> =
+        (0..1000).map(|i| maximal(&i.to_string(), ShownState::Idle)).collect();
+    sessions[0].cwd = Some(format!("/{}/project", "x".repeat(300)));
+    let mut status = Status::of_views(1, &machine(), String::new(), &sessions);
+    status.fit();
+    let cwd = status.sessions[0].cwd.as_ref().unwrap();
+    assert!(cwd.starts_with("…x") && cwd.ends_with("/project") && cwd.chars().count() == 161, "{cwd}");
+}

@@ -115,24 +115,43 @@ fn ended(dispatcher: &Dispatcher) -> Option<String> {
     dispatcher.core.session(&SessionKey::new(AgentKind::Claude, "s"))?.ended
 }
 
-/// A session of a process that is gone, whose exit was just noticed.
-fn begin_of_the_gone(home: &std::path::Path) -> (Life, watchkeeper_core::ProcessRef) {
-    let mut life = Life::begin(home, FileNotices::new(|_| {}));
-    let process = watchkeeper_core::ProcessRef { pid: 1, start: u64::MAX, boot: clock::now().boot_id };
+fn gone_process() -> watchkeeper_core::ProcessRef {
+    watchkeeper_core::ProcessRef { pid: 1, start: u64::MAX, boot: clock::now().boot_id }
+}
+
+/// A hook of `agent` says this of its session `id`; it belongs to the process that is gone.
+fn say(
+    dispatcher: &mut Dispatcher,
+    agent: AgentKind,
+    id: &str,
+    delivery: u128,
+    body: watchkeeper_core::SignalBody,
+) {
     let signal = watchkeeper_core::Signal {
-        key: SessionKey::new(AgentKind::Claude, "s"),
+        key: SessionKey::new(agent, id),
         incarnation: None,
         turn: None,
         thread: watchkeeper_core::signal::Thread::Main,
-        delivery: DeliveryId(1),
+        delivery: DeliveryId(delivery),
         source: watchkeeper_core::signal::Source::Hook,
         happened: None,
-        process: Some(watchkeeper_core::signal::AgentProcess { process, shared: false, declared: false }),
+        process: Some(watchkeeper_core::signal::AgentProcess {
+            process: gone_process(),
+            shared: agent != AgentKind::Claude,
+            declared: false,
+        }),
         facts: watchkeeper_core::signal::Facts::default(),
-        body: watchkeeper_core::SignalBody::Started { prompt: None },
+        body,
     };
-    assert!(life.dispatcher.apply(InputBody::Signal { signal: Box::new(signal), held: None }).is_some());
-    (life, process)
+    assert!(dispatcher.apply(InputBody::Signal { signal: Box::new(signal), held: None }).is_some());
+}
+
+/// A session of a process that is gone, whose exit was just noticed.
+fn begin_of_the_gone(home: &std::path::Path) -> (Life, watchkeeper_core::ProcessRef) {
+    let mut life = Life::begin(home, FileNotices::new(|_| {}));
+    let started = watchkeeper_core::SignalBody::Started { prompt: None };
+    say(&mut life.dispatcher, AgentKind::Claude, "s", 1, started);
+    (life, gone_process())
 }
 
 /// Turns until no exit waits any more; what is stored meanwhile may bring further ones. Time is the test's own.
@@ -179,4 +198,24 @@ async fn an_exit_does_not_wait_for_a_hook_that_says_nothing() {
     assert!(due > Instant::now());
     settle(&mut dispatcher, &mut sources).await;
     assert_eq!(ended(&dispatcher).as_deref(), Some("process_exited"));
+}
+
+/// An app server has several conversations: a tool in one of them must not read another one.
+#[tokio::test]
+async fn a_process_of_several_sessions_gives_none_of_them_to_its_callers() {
+    use watchkeeper_core::{SignalBody, signal::EndReason};
+    let home = tempfile::tempdir().unwrap();
+    let Life { mut dispatcher, sources: _sources, .. } = Life::begin(home.path(), FileNotices::new(|_| {}));
+    let (process, agent) = (gone_process(), AgentKind::Codex);
+    let key = |id: &str| Some(SessionKey::new(agent, id));
+    let end = || SignalBody::SessionEnded { reason: EndReason::Stopped, successor: None };
+    assert_eq!(dispatcher.only_session_of(&process), None);
+    say(&mut dispatcher, agent, "a", 1, SignalBody::Started { prompt: None });
+    assert_eq!(dispatcher.only_session_of(&process), key("a"));
+    say(&mut dispatcher, agent, "b", 2, SignalBody::Started { prompt: None });
+    assert_eq!(dispatcher.only_session_of(&process), None);
+    say(&mut dispatcher, agent, "a", 3, end());
+    assert_eq!(dispatcher.only_session_of(&process), key("b"), "the live one");
+    say(&mut dispatcher, agent, "b", 4, end());
+    assert_eq!(dispatcher.only_session_of(&process), None, "two that have ended");
 }
