@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from install_agents import CLAUDE, CODEX, COPILOT, OPENCODE, QWEN
+from install_agents import CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, QWEN
 
 WITNESS_HOOK = Path(__file__).parent / "witness-hook"
 WITNESS_PLUGIN = Path(__file__).parent / "opencode-witness.js"
@@ -29,6 +29,7 @@ CODEX_EVENTS = (
 QWEN_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PermissionRequest PostToolUse PostToolUseFailure Notification Stop"
 ).split()
+GEMINI_EVENTS = "SessionStart SessionEnd BeforeAgent BeforeTool AfterTool Notification AfterAgent".split()
 COPILOT_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure Notification Stop SubagentStop"
 ).split()
@@ -73,13 +74,13 @@ class Home:
         subprocess.run(["git", "init", "-q", str(self.work)], check=True, stdin=subprocess.DEVNULL)
 
 
-def add_witness(hooks_file: Path, events: list[str], hook_dir: Path, timeout_seconds: int = 60) -> None:
-    """Adds the harness's own entry to each event of a hooks file, after whatever is in it."""
+def add_witness(hooks_file: Path, events: list[str], hook_dir: Path, timeout: int = 60) -> None:
+    """Adds the harness's own entry to each event of a hooks file, after whatever is in it; `timeout` in the agent's own unit."""
     settings = json.loads(hooks_file.read_text()) if hooks_file.exists() else {}
     hooks = settings.setdefault("hooks", {})
     for event in events:
         command = f"'{WITNESS_HOOK}' '{hook_dir}' {event}"
-        entry = {"hooks": [{"type": "command", "command": command, "timeout": timeout_seconds}]}
+        entry = {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
         hooks.setdefault(event, []).append(entry)
     hooks_file.write_text(json.dumps(settings, indent=2))
 
@@ -406,3 +407,58 @@ class Qwen:
 
     def clean_up(self) -> None:
         """Nothing outlives a Qwen Code that was started here, except tools of a killed one: they are leftovers."""
+
+
+class Gemini:
+    """Gemini CLI: the inner of two node processes is the agent; its hooks' timeouts are in milliseconds."""
+
+    name = "gemini"
+
+    def __init__(self, home: Home, model_port: int) -> None:
+        self.home = home
+        self._port = model_port
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.home / ".gemini"
+
+    def prepare(self) -> None:
+        self._folder.mkdir()
+        settings = {
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+            "privacy": {"usageStatisticsEnabled": False},
+            "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+            "model": {"name": "gemini-2.5-flash"},
+            "tools": {"enableHooks": True},
+        }
+        (self._folder / "settings.json").write_text(json.dumps(settings))
+
+    def add_witness(self) -> None:
+        add_witness(self._folder / "settings.json", GEMINI_EVENTS, self.home.hook_dir, timeout=60_000)
+
+    def environment(self) -> dict[str, str]:
+        return self.home.base_environment() | {
+            "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{self._port}",
+            "GEMINI_API_KEY": KEY,
+        }
+
+    def print_command(self, prompt: str, asks: bool) -> list[str]:
+        return [str(GEMINI.binary), "-p", prompt, *self._mode(asks)]
+
+    def terminal_command(self, asks: bool) -> list[str]:
+        return [str(GEMINI.binary), *self._mode(asks)]
+
+    @staticmethod
+    def _mode(asks: bool) -> list[str]:
+        return [] if asks else ["--yolo"]
+
+    ready_screen = r"Type your message"
+
+    def registry_dir(self) -> Path | None:
+        return None
+
+    def transcript_roots(self) -> list[Path]:
+        return [self._folder / "tmp"]
+
+    def clean_up(self) -> None:
+        """Nothing outlives a Gemini CLI that was started here, except tools of a killed one: they are leftovers."""

@@ -116,7 +116,7 @@ def escape_answer(scene: Scene, prompt: str, truth: str) -> None:
 
 
 def leave(scene: Scene) -> None:
-    scene.send("/quit" if scene.agent.name in ("codex", "qwen") else "/exit")
+    scene.send("/quit" if scene.agent.name in ("codex", "qwen", "gemini") else "/exit")
     scene.expect("ended", AGENT_GONE, "the person left")
 
 

@@ -93,4 +93,11 @@ SCENARIOS = (
     Scenario("qwen-print/kill-daemon", plays.print_daemon_kill, core=False),
     Scenario("qwen-tui/text", plays.terminal_text, core=False),
     Scenario("qwen-tui/kill-agent", plays.terminal_kill, core=False),
+    Scenario("gemini-print/text", plays.print_text, core=False),
+    Scenario("gemini-print/tool", plays.print_tool, core=False),
+    Scenario("gemini-print/kill-agent", plays.print_kill, core=False),
+    Scenario("gemini-print/kill-daemon", plays.print_daemon_kill, core=False),
+    Scenario("gemini-tui/text", plays.terminal_text, core=False),
+    Scenario("gemini-tui/tool", plays.terminal_tool, core=False),
+    Scenario("gemini-tui/kill-agent", plays.terminal_kill, core=False),
 )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import judge
-from agents import Claude, Codex, Copilot, Home, OpenCode, Qwen
+from agents import Claude, Codex, Copilot, Gemini, Home, OpenCode, Qwen
 from evidence import Evidence, Predicate, Witness
 from logind import Rig
 from processes import children, end_all, program_name, with_home
@@ -64,6 +64,7 @@ class Scene:
             "opencode": lambda: OpenCode(self.home, port),
             "copilot": lambda: Copilot(self.home, port),
             "qwen": lambda: Qwen(self.home, port),
+            "gemini": lambda: Gemini(self.home, port),
         }[agent]()
         self.agent.prepare()
         (folder / "instance").mkdir()
@@ -271,7 +272,7 @@ class Scene:
 
     def _watch_agent(self, root: int) -> None:
         """Claude and OpenCode are the process that was started; the others are a program below their node wrappers."""
-        below = {"codex": ["codex"], "copilot": ["copilot"], "qwen": ["node", "node"]}.get(self.agent.name, [])
+        below = {"codex": ["codex"], "copilot": ["copilot"], "qwen": ["node", "node"], "gemini": ["node"]}.get(self.agent.name, [])
         self._agent_pid = root
         deadline = time.monotonic() + EVIDENCE_SECONDS_MAX
         while below:
