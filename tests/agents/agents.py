@@ -14,6 +14,7 @@ from pathlib import Path
 from install_agents import CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, QWEN
 
 WITNESS_HOOK = Path(__file__).parent / "witness-hook"
+SLOW_HOOK = Path(__file__).parent / "slow-hook"
 WITNESS_PLUGIN = Path(__file__).parent / "opencode-witness.js"
 # Claude asks once about a key; it remembers the approved ones by their last 20 characters.
 KEY = "offline-key"
@@ -85,6 +86,16 @@ def add_witness(hooks_file: Path, events: list[str], hook_dir: Path, timeout: in
     hooks_file.write_text(json.dumps(settings, indent=2))
 
 
+def add_slow_hook(hooks_file: Path, event: str, hook_dir: Path, timeout: int | None) -> None:
+    """Somebody's own hook, behind all others of this event. `None`: it sets no time limit of its own."""
+    settings = json.loads(hooks_file.read_text())
+    entry: dict[str, object] = {"type": "command", "command": f"'{SLOW_HOOK}' '{hook_dir}' {event}"}
+    if timeout is not None:
+        entry["timeout"] = timeout
+    settings["hooks"].setdefault(event, []).append({"hooks": [entry]})
+    hooks_file.write_text(json.dumps(settings, indent=2))
+
+
 class Claude:
     """Claude Code."""
 
@@ -111,6 +122,9 @@ class Claude:
     def add_witness(self) -> None:
         add_witness(self.home.home / ".claude" / "settings.json", CLAUDE_EVENTS, self.home.hook_dir)
 
+    def add_slow_hook(self, event: str, has_timeout: bool) -> None:
+        add_slow_hook(self.home.home / ".claude" / "settings.json", event, self.home.hook_dir, 60 if has_timeout else None)
+
     def environment(self) -> dict[str, str]:
         return self.home.base_environment() | {
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self._port}",
@@ -132,6 +146,8 @@ class Claude:
         return ["--permission-mode", "default"] if asks else ["--dangerously-skip-permissions"]
 
     ready_screen = r"(?m)^❯"
+    resume_words = ["--continue"]
+    reports_start = True
 
     def registry_dir(self) -> Path | None:
         return self.home.home / ".claude" / "sessions"
@@ -187,6 +203,9 @@ trust_level = "trusted"
     def add_witness(self) -> None:
         add_witness(self._folder / "hooks.json", CODEX_EVENTS, self.home.hook_dir)
 
+    def add_slow_hook(self, event: str, has_timeout: bool) -> None:
+        add_slow_hook(self._folder / "hooks.json", event, self.home.hook_dir, 60 if has_timeout else None)
+
     def environment(self) -> dict[str, str]:
         return self.home.base_environment() | {"CODEX_HOME": str(self._folder), "SCRIPTED_API_KEY": KEY}
 
@@ -203,6 +222,8 @@ trust_level = "trusted"
         return [] if self._daemon else ["--dangerously-bypass-hook-trust"]
 
     ready_screen = r"(?m)^›"
+    resume_words = ["resume", "--last"]
+    reports_start = False
 
     def registry_dir(self) -> Path | None:
         return None
@@ -284,6 +305,8 @@ class OpenCode:
         return ["env", f"OPENCODE_PERMISSION={permission}", str(OPENCODE.binary)]
 
     ready_screen = r"Ask anything"
+    resume_words = ["--continue"]
+    reports_start = False
 
     def registry_dir(self) -> Path | None:
         return None
@@ -322,6 +345,12 @@ class Copilot:
         }
         (self._folder / "hooks" / "witness.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
 
+    def add_slow_hook(self, event: str, has_timeout: bool) -> None:
+        entry: dict[str, object] = {"type": "command", "bash": f"'{SLOW_HOOK}' '{self.home.hook_dir}' {event}"}
+        if has_timeout:
+            entry["timeoutSec"] = 60
+        (self._folder / "hooks" / "slow.json").write_text(json.dumps({"version": 1, "hooks": {event: [entry]}}))
+
     def environment(self) -> dict[str, str]:
         return self.home.base_environment() | {
             "COPILOT_OFFLINE": "true",
@@ -342,6 +371,8 @@ class Copilot:
         return [] if asks else ["--allow-all"]
 
     ready_screen = r"(?m)^❯"
+    resume_words = ["--continue"]
+    reports_start = False
 
     def registry_dir(self) -> Path | None:
         return None
@@ -398,6 +429,8 @@ class Qwen:
         return [] if asks else ["--yolo"]
 
     ready_screen = r"Type your message"
+    resume_words = ["--continue"]
+    reports_start = False
 
     def registry_dir(self) -> Path | None:
         return None
@@ -453,6 +486,8 @@ class Gemini:
         return [] if asks else ["--yolo"]
 
     ready_screen = r"Type your message"
+    resume_words = ["--resume", "latest"]
+    reports_start = True
 
     def registry_dir(self) -> Path | None:
         return None

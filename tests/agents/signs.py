@@ -71,3 +71,7 @@ TOOL_STARTED = any_of(hook("PreToolUse", "BeforeTool"), of_opencode("tool.execut
 TOOL_RETURNED = any_of(hook("PostToolUse", "AfterTool"), of_opencode("tool.execute.after"))
 INTERRUPTED = any_of(hook("Interrupt"), registry("idle"), interrupt_record, record("event_msg/turn_aborted"))
 ASKED = any_of(hook("PermissionRequest"), registry("waiting"))
+# What tells that the model's service refused: a hook, an event, a record of the transcript.
+FAILED = any_of(
+    hook("StopFailure", "ErrorOccurred", "session.error"), record("error", "session.error"),
+)  # fmt: skip
