@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import copilot_plays
 import ending_plays
+import gemini_plays
+import held_hook_plays
 import opencode_plays
 import plays
 import session_plays
+import shared_plays
 from scene import Scene
 
 
@@ -159,4 +162,40 @@ SCENARIOS = (
     Scenario("copilot-tui/clear", session_plays.clear_with_next_prompt, core=False),
     Scenario("gemini-tui/clear", session_plays.clear_at_once, core=False),
     Scenario("qwen-tui/clear", session_plays.clear_at_once, core=False),
+    Scenario("codex-shared/exit-idle", shared_plays.exit_idle, core=False, codex_daemon=True),
+    Scenario("codex-shared/clear", shared_plays.clear, core=False, codex_daemon=True),
+    Scenario("codex-shared/resume", shared_plays.resume, core=False, codex_daemon=True),
+    Scenario("codex-shared/kill-client", shared_plays.kill_client, core=False, codex_daemon=True),
+    Scenario("codex-shared/kill-wrapper", shared_plays.kill_wrapper, core=False, codex_daemon=True),
+    Scenario("codex-shared/kill-server", shared_plays.kill_server, core=False, codex_daemon=True),
+    Scenario("codex-shared/close-terminal", shared_plays.close_terminal, core=False, codex_daemon=True),
+    Scenario("codex-shared/sigterm-client", shared_plays.terminate_client, core=False, codex_daemon=True),
+    Scenario("codex-shared/api-error", session_plays.terminal_error, core=False, codex_daemon=True),
+    Scenario("codex-shared/esc-in-turn", plays.terminal_escape_turn, core=False, codex_daemon=True),
+    Scenario("codex-shared/background-shell", plays.terminal_background_codex, core=False, codex_daemon=True),
+    Scenario("codex-shared/permission", plays.terminal_permission_codex, core=False, codex_daemon=True),
+    Scenario("codex-shared/question", plays.terminal_question_codex, core=False, codex_daemon=True),
+    Scenario("claude-tui/slow-session-end", held_hook_plays.slow_session_end, core=False),
+    Scenario("claude-tui/slow-session-end-awaited", held_hook_plays.slow_session_end_awaited, core=False),
+    Scenario("claude-tui/slow-stop-esc", held_hook_plays.slow_stop_escape, core=False),
+    Scenario("claude-tui/slow-stop-close-terminal", held_hook_plays.slow_stop_terminal_closed, core=False),
+    Scenario("claude-tui/slow-permission-esc", held_hook_plays.slow_permission_escape, core=False),
+    Scenario("claude-tui/slow-permission-answered", held_hook_plays.slow_permission_answered, core=False),
+    Scenario("claude-tui/slow-permission-kill-agent", held_hook_plays.slow_permission_kill, core=False),
+    Scenario("codex-tui/slow-session-end", held_hook_plays.slow_session_end, core=False),
+    Scenario("codex-tui/slow-stop-esc", held_hook_plays.slow_stop_escape, core=False),
+    Scenario("codex-tui/slow-permission-esc", held_hook_plays.slow_permission_escape, core=False),
+    Scenario("codex-tui/slow-permission-kill-agent", held_hook_plays.slow_permission_kill, core=False),
+    Scenario("copilot-tui/slow-session-end", held_hook_plays.slow_session_end, core=False),
+    Scenario("copilot-tui/slow-permission-kill-agent", held_hook_plays.slow_permission_kill, core=False),
+    Scenario("gemini-tui/permission", gemini_plays.permission, core=False),
+    Scenario("gemini-tui/question", gemini_plays.question, core=False),
+    Scenario("gemini-tui/esc-in-turn", gemini_plays.escape_turn, core=False),
+    Scenario("gemini-tui/esc-in-tool", gemini_plays.escape_tool, core=False),
+    Scenario("qwen-tui/permission", gemini_plays.permission, core=False),
+    Scenario("qwen-tui/question", gemini_plays.question, core=False),
+    Scenario("qwen-tui/esc-in-turn", gemini_plays.escape_turn, core=False),
+    Scenario("qwen-tui/esc-in-tool", gemini_plays.escape_tool, core=False),
+    Scenario("gemini-tui/background-shell", gemini_plays.background, core=False),
+    Scenario("opencode-tui/new", session_plays.new_beside_old, core=False),
 )

@@ -31,6 +31,8 @@ from terminal import Terminal
 MODEL_SERVER = Path(__file__).with_name("model_server.py")
 EVIDENCE_SECONDS_MAX = 45
 MODEL_START_SECONDS_MAX = 10
+# A hook that its agent kills is gone by then.
+HOOK_END_SECONDS_MAX = 10
 # Between two looks at `status`; each is a process of its own.
 OBSERVE_EVERY_SECONDS = 0.05
 # How long a moment lasts at least after the product was asked about it.
@@ -55,7 +57,7 @@ class Scene:
         self._seen: dict[str, list[judge.Observation]] = {}
         self.shared_server = codex_daemon
         self._trusted = not codex_daemon
-        self._slow_hooks: dict[str, int] = {}
+        self._slow_hooks: set[str] = set()
         self._terminal: Terminal | None = None
         self._printing: subprocess.Popen[bytes] | None = None
         self._down = threading.Event()
@@ -177,19 +179,29 @@ class Scene:
         """Before the agent starts: somebody's own hook on this event, which does not return for a minute."""
         self.agent.add_slow_hook(event, has_timeout)
 
-    def expect_slow_hook(self, event: str) -> None:
-        """It runs now; its end will be evidence: an `exit` with the event's name."""
+    def slow_hook_runs(self, event: str, runs: bool) -> None:
+        """Whether it still runs is the agent's affair; that this is what happens here is checked.
+
+        From the first such look on its end is evidence: an `exit` with the event's name.
+        """
         path = self.home.hook_dir / f"{event}.pid"
         deadline = time.monotonic() + EVIDENCE_SECONDS_MAX
         while not path.exists():
             if time.monotonic() > deadline:
                 raise SceneError(f"the slow hook on {event} never ran")
             time.sleep(0.02)
-        self._slow_hooks[event] = int(path.read_text())
-        self.witness.watch_exit(self._slow_hooks[event], event)
+        pid = int(path.read_text())
+        if runs and not is_zombie(pid) and event not in self._slow_hooks:
+            self._slow_hooks.add(event)
+            self.witness.watch_exit(pid, event)
+        deadline = time.monotonic() + (0 if runs else HOOK_END_SECONDS_MAX)
+        while not runs and not is_zombie(pid) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self._check(is_zombie(pid) != runs, f"the slow hook on {event} {'has ended' if runs else 'still runs'}")
 
-    def slow_hook_runs(self, event: str, runs: bool) -> None:
-        self._check(is_zombie(self._slow_hooks[event]) != runs, f"the slow hook on {event} {'ended' if runs else 'still runs'}")
+    def session_ids(self) -> list[str]:
+        """Of this scene, in the order of their appearance."""
+        return list(self._seen)
 
     def tool_survives(self, survives: bool) -> None:
         """Whether the long command outlives its agent is the agent's affair; that this is what happens here is checked."""

@@ -38,7 +38,7 @@ def clear_with_next_prompt(scene: Scene) -> None:
     scene.send("/clear")
     scene.expect("ended", hook("SessionEnd"), "/clear ended the session")
     scene.send("PLAY slow:3")
-    scene.expect_new_session(FIRST_PROMPT)
+    scene.expect_new_session(any_of(FIRST_PROMPT, hook("SessionStart")))
     scene.expect("working", FIRST_PROMPT, "a prompt was given in the next session")
     scene.expect("idle", TURN_STOPPED, "the turn stopped")
     leave(scene)
@@ -52,8 +52,22 @@ def clear_unreported(scene: Scene) -> None:
     scene.send("PLAY slow:3")
     scene.expect_new_session(hook("SessionStart"))
     scene.expect("ended", hook("SessionStart"), "another session took its place", session=0, brief=True)
-    scene.expect("working", any_of(FIRST_PROMPT), "a prompt was given in the next session")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given in the next session")
     scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    leave(scene)
+
+
+def new_beside_old(scene: Scene) -> None:
+    """OpenCode's `/new` ends nothing: the old session stays where it was, in the same process."""
+    open_idle(scene)
+    one_turn(scene)
+    scene.send("/new")
+    scene.terminal.wait_for(scene.agent.ready_screen)
+    scene.send("PLAY slow:3")
+    scene.expect_new_session(FIRST_PROMPT)
+    scene.expect("working", FIRST_PROMPT, "a prompt was given in the next session")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    scene.expect("idle", TURN_STOPPED, "the old session is still there", session=0)
     leave(scene)
 
 
