@@ -11,9 +11,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from install_agents import CLAUDE, CODEX, COPILOT, OPENCODE, QWEN
+from install_agents import CLAUDE, CODEX, COPILOT, GEMINI, OPENCODE, QWEN
 
 WITNESS_HOOK = Path(__file__).parent / "witness-hook"
+SLOW_HOOK = Path(__file__).parent / "slow-hook"
 WITNESS_PLUGIN = Path(__file__).parent / "opencode-witness.js"
 # Claude asks once about a key; it remembers the approved ones by their last 20 characters.
 KEY = "offline-key"
@@ -29,6 +30,7 @@ CODEX_EVENTS = (
 QWEN_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PermissionRequest PostToolUse PostToolUseFailure Notification Stop"
 ).split()
+GEMINI_EVENTS = "SessionStart SessionEnd BeforeAgent BeforeTool AfterTool Notification AfterAgent".split()
 COPILOT_EVENTS = (
     "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure Notification Stop SubagentStop"
 ).split()
@@ -73,14 +75,24 @@ class Home:
         subprocess.run(["git", "init", "-q", str(self.work)], check=True, stdin=subprocess.DEVNULL)
 
 
-def add_witness(hooks_file: Path, events: list[str], hook_dir: Path, timeout_seconds: int = 60) -> None:
-    """Adds the harness's own entry to each event of a hooks file, after whatever is in it."""
+def add_witness(hooks_file: Path, events: list[str], hook_dir: Path, timeout: int = 60) -> None:
+    """Adds the harness's own entry to each event of a hooks file, after whatever is in it; `timeout` in the agent's own unit."""
     settings = json.loads(hooks_file.read_text()) if hooks_file.exists() else {}
     hooks = settings.setdefault("hooks", {})
     for event in events:
         command = f"'{WITNESS_HOOK}' '{hook_dir}' {event}"
-        entry = {"hooks": [{"type": "command", "command": command, "timeout": timeout_seconds}]}
+        entry = {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
         hooks.setdefault(event, []).append(entry)
+    hooks_file.write_text(json.dumps(settings, indent=2))
+
+
+def add_slow_hook(hooks_file: Path, event: str, hook_dir: Path, timeout: int | None) -> None:
+    """Somebody's own hook, behind all others of this event. `None`: it sets no time limit of its own."""
+    settings = json.loads(hooks_file.read_text())
+    entry: dict[str, object] = {"type": "command", "command": f"'{SLOW_HOOK}' '{hook_dir}' {event}"}
+    if timeout is not None:
+        entry["timeout"] = timeout
+    settings["hooks"].setdefault(event, []).append({"hooks": [entry]})
     hooks_file.write_text(json.dumps(settings, indent=2))
 
 
@@ -110,6 +122,9 @@ class Claude:
     def add_witness(self) -> None:
         add_witness(self.home.home / ".claude" / "settings.json", CLAUDE_EVENTS, self.home.hook_dir)
 
+    def add_slow_hook(self, event: str, has_timeout: bool) -> None:
+        add_slow_hook(self.home.home / ".claude" / "settings.json", event, self.home.hook_dir, 60 if has_timeout else None)
+
     def environment(self) -> dict[str, str]:
         return self.home.base_environment() | {
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self._port}",
@@ -131,6 +146,8 @@ class Claude:
         return ["--permission-mode", "default"] if asks else ["--dangerously-skip-permissions"]
 
     ready_screen = r"(?m)^❯"
+    resume_words = ["--continue"]
+    reports_start = True
 
     def registry_dir(self) -> Path | None:
         return self.home.home / ".claude" / "sessions"
@@ -186,6 +203,9 @@ trust_level = "trusted"
     def add_witness(self) -> None:
         add_witness(self._folder / "hooks.json", CODEX_EVENTS, self.home.hook_dir)
 
+    def add_slow_hook(self, event: str, has_timeout: bool) -> None:
+        add_slow_hook(self._folder / "hooks.json", event, self.home.hook_dir, 60 if has_timeout else None)
+
     def environment(self) -> dict[str, str]:
         return self.home.base_environment() | {"CODEX_HOME": str(self._folder), "SCRIPTED_API_KEY": KEY}
 
@@ -202,6 +222,8 @@ trust_level = "trusted"
         return [] if self._daemon else ["--dangerously-bypass-hook-trust"]
 
     ready_screen = r"(?m)^›"
+    resume_words = ["resume", "--last"]
+    reports_start = False
 
     def registry_dir(self) -> Path | None:
         return None
@@ -283,6 +305,8 @@ class OpenCode:
         return ["env", f"OPENCODE_PERMISSION={permission}", str(OPENCODE.binary)]
 
     ready_screen = r"Ask anything"
+    resume_words = ["--continue"]
+    reports_start = False
 
     def registry_dir(self) -> Path | None:
         return None
@@ -321,6 +345,12 @@ class Copilot:
         }
         (self._folder / "hooks" / "witness.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
 
+    def add_slow_hook(self, event: str, has_timeout: bool) -> None:
+        entry: dict[str, object] = {"type": "command", "bash": f"'{SLOW_HOOK}' '{self.home.hook_dir}' {event}"}
+        if has_timeout:
+            entry["timeoutSec"] = 60
+        (self._folder / "hooks" / "slow.json").write_text(json.dumps({"version": 1, "hooks": {event: [entry]}}))
+
     def environment(self) -> dict[str, str]:
         return self.home.base_environment() | {
             "COPILOT_OFFLINE": "true",
@@ -341,6 +371,8 @@ class Copilot:
         return [] if asks else ["--allow-all"]
 
     ready_screen = r"(?m)^❯"
+    resume_words = ["--continue"]
+    reports_start = False
 
     def registry_dir(self) -> Path | None:
         return None
@@ -397,6 +429,8 @@ class Qwen:
         return [] if asks else ["--yolo"]
 
     ready_screen = r"Type your message"
+    resume_words = ["--continue"]
+    reports_start = False
 
     def registry_dir(self) -> Path | None:
         return None
@@ -406,3 +440,60 @@ class Qwen:
 
     def clean_up(self) -> None:
         """Nothing outlives a Qwen Code that was started here, except tools of a killed one: they are leftovers."""
+
+
+class Gemini:
+    """Gemini CLI: the inner of two node processes is the agent; its hooks' timeouts are in milliseconds."""
+
+    name = "gemini"
+
+    def __init__(self, home: Home, model_port: int) -> None:
+        self.home = home
+        self._port = model_port
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.home / ".gemini"
+
+    def prepare(self) -> None:
+        self._folder.mkdir()
+        settings = {
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+            "privacy": {"usageStatisticsEnabled": False},
+            "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+            "model": {"name": "gemini-2.5-flash"},
+            "tools": {"enableHooks": True},
+        }
+        (self._folder / "settings.json").write_text(json.dumps(settings))
+
+    def add_witness(self) -> None:
+        add_witness(self._folder / "settings.json", GEMINI_EVENTS, self.home.hook_dir, timeout=60_000)
+
+    def environment(self) -> dict[str, str]:
+        return self.home.base_environment() | {
+            "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{self._port}",
+            "GEMINI_API_KEY": KEY,
+        }
+
+    def print_command(self, prompt: str, asks: bool) -> list[str]:
+        return [str(GEMINI.binary), "-p", prompt, *self._mode(asks)]
+
+    def terminal_command(self, asks: bool) -> list[str]:
+        return [str(GEMINI.binary), *self._mode(asks)]
+
+    @staticmethod
+    def _mode(asks: bool) -> list[str]:
+        return [] if asks else ["--yolo"]
+
+    ready_screen = r"Type your message"
+    resume_words = ["--resume", "latest"]
+    reports_start = True
+
+    def registry_dir(self) -> Path | None:
+        return None
+
+    def transcript_roots(self) -> list[Path]:
+        return [self._folder / "tmp"]
+
+    def clean_up(self) -> None:
+        """Nothing outlives a Gemini CLI that was started here, except tools of a killed one: they are leftovers."""

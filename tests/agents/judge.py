@@ -27,6 +27,8 @@ class Moment:
     state: str | None
     """`None`: no statement."""
     demand: bool | None
+    session: str | None = None
+    """Whose state it is; `None`: whoever plays."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,11 @@ def problems(
     pauses: Sequence[tuple[float, float]] = (),
 ) -> list[str]:  # fmt: skip
     """Everything that is not as required; empty is a pass. `pauses`: from when to when there was no daemon to ask."""
+    return state_problems(moments, observations, pauses) + hold_problems(moments, samples, pids)
+
+
+def hold_problems(moments: list[Moment], samples: list[Sample], pids: set[int]) -> list[str]:
     found = []
-    state = state_lag(moments, observations)
-    if state.seconds > STATE_SECONDS_MAX:
-        found.append(f"state wrong for {state.seconds:.2f} s: {state.what}")
     untaken, unreleased = hold_lags(moments, samples, pids)
     if untaken.seconds > TAKE_SECONDS_MAX:
         found.append(f"inhibitor wrong for {untaken.seconds:.2f} s: {untaken.what}")
@@ -123,14 +126,25 @@ def problems(
         found.append(f"inhibitor wrong for {unreleased.seconds:.2f} s: {unreleased.what}")
     if len(samples) < 2:
         found.append("the sampler saw nothing")
+    gap = max((b.at - a.at for a, b in zip(samples, samples[1:])), default=0.0)
+    if gap > SAMPLE_GAP_SECONDS_MAX:
+        found.append(f"the sampler looked away for {gap:.2f} s: this run proves nothing about the inhibitor")
+    return found
+
+
+def state_problems(
+    moments: list[Moment], observations: list[Observation], pauses: Sequence[tuple[float, float]] = ()
+) -> list[str]:  # fmt: skip
+    """The same about the states of one session."""
+    found = []
+    state = state_lag(moments, observations)
+    if state.seconds > STATE_SECONDS_MAX:
+        found.append(f"state wrong for {state.seconds:.2f} s: {state.what}")
     gaps = [(a.asked, b.told) for a, b in zip(observations, observations[1:])]
     unpaused = [(a, b) for a, b in gaps if not any(a < back and down < b for down, back in pauses)]
     unseen = max((b - a for a, b in unpaused), default=0.0)
     if unseen > OBSERVATION_GAP_SECONDS_MAX:
         found.append(f"no answer to `status` for {unseen:.2f} s: this run proves nothing about the state")
-    gap = max((b.at - a.at for a, b in zip(samples, samples[1:])), default=0.0)
-    if gap > SAMPLE_GAP_SECONDS_MAX:
-        found.append(f"the sampler looked away for {gap:.2f} s: this run proves nothing about the inhibitor")
     for moment, following in zip(moments, [*moments[1:], None]):
         until = following.at if following else float("inf")
         if moment.state is None or until - moment.at <= 2 * STATE_SECONDS_MAX:

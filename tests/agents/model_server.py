@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A scripted model: the three wire protocols that the agents speak, and nothing behind them.
+"""A scripted model: the four wire protocols that the agents speak, and nothing behind them.
 
 A line of a prompt that starts with `PLAY ` is a script, its steps parted by ` ;; `:
 
@@ -364,6 +364,86 @@ class Chat:
         return {"id": fresh_id("call"), "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
 
 
+# ---- Gemini ----------------------------------------------------------------------------------------------------------
+
+
+class Gemini:
+    """`POST /v1beta/models/<model>:generateContent` and `:streamGenerateContent`."""
+
+    @staticmethod
+    def turns(body: dict[str, Any]) -> list[Turn]:
+        turns = []
+        for content in body.get("contents", []):
+            role = "assistant" if content.get("role") == "model" else "user"
+            for part in content.get("parts", []):
+                if "text" in part:
+                    turns.append(Turn(role, "text", part["text"]))
+                elif "functionCall" in part:
+                    turns.append(Turn(role, "call", part["functionCall"].get("name", "")))
+        return turns
+
+    @staticmethod
+    def call(step: Step) -> tuple[str, dict[str, Any]]:
+        if step.verb == "ask":
+            options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+            question = {"question": "Which colour?", "header": "Colour", "type": "choice", "options": options}
+            return "ask_user", {"questions": [question]}
+        arguments = {"command": step.argument, "description": "a scripted command"}
+        return "run_shell_command", arguments | {"is_background": step.verb == "bgbash"}
+
+    @classmethod
+    def answer(cls, http: Handler, body: dict[str, Any], step: Step) -> None:
+        config = body.get("generationConfig") or {}
+        schema = config.get("responseJsonSchema") or config.get("responseSchema")
+        if schema:  # it asks for a decision of its own, such as who speaks next
+            step = Step("text", json.dumps(filled(schema)))
+        if step.verb in TOOL_STEPS:
+            name, arguments = cls.call(step)
+            said = [(0.0, {"functionCall": {"name": name, "args": arguments}})]
+        else:
+            said = [(wait, {"text": text}) for wait, text in pieces(step)]
+        if not http.path.split("?")[0].endswith(":streamGenerateContent"):
+            http.send_json(cls._response([part for _, part in said], "STOP"))
+            return
+        http.start_stream()
+        for wait, part in said:
+            time.sleep(wait)
+            http.send_data(cls._response([part]))
+        http.send_data(cls._response([{"text": ""}], "STOP"))
+
+    @staticmethod
+    def _response(parts: list[dict[str, Any]], finished: str | None = None) -> dict[str, Any]:
+        candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
+        if finished:
+            candidate["finishReason"] = finished
+        usage = {"promptTokenCount": 10, "candidatesTokenCount": 10, "totalTokenCount": 20}
+        return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "scripted"}
+
+
+def filled(schema: dict[str, Any]) -> Any:
+    """The least that such a JSON schema allows."""
+    if schema.get("enum"):
+        return schema["enum"][0]
+    match str(schema.get("type", "object")).lower():
+        case "object":
+            return {key: filled(value) for key, value in (schema.get("properties") or {}).items()}
+        case "array":
+            return []
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return False
+    return "scripted"
+
+
+def wire_of(path: str) -> Any:
+    """Which protocol a path belongs to; `None` for no page of ours."""
+    wires = {
+        "messages": Anthropic, "responses": Responses, "completions": Chat, "generateContent": Gemini, "streamGenerateContent": Gemini,
+    }  # fmt: skip
+    return wires.get(path.rsplit("/", 1)[-1].rsplit(":", 1)[-1])
+
+
 # ---- HTTP -----------------------------------------------------------------------------------------------------------
 
 
@@ -388,7 +468,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path = self.path.split("?")[0]
-        wire = {"messages": Anthropic, "responses": Responses, "completions": Chat}.get(path.rsplit("/", 1)[-1])
+        wire = wire_of(path)
         try:
             body = self._read_body()
         except (ValueError, OSError) as error:
@@ -396,6 +476,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         if path.endswith("/messages/count_tokens"):
             self.send_json({"input_tokens": 100})
+            return
+        if path.endswith(":countTokens"):
+            self.send_json({"totalTokens": 100})
             return
         if wire is None:
             self.server.log(path=path, answer="404")

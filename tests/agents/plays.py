@@ -91,9 +91,9 @@ def daemon_dies_and_returns(scene: Scene) -> None:
 
 
 def open_idle(scene: Scene, **options: bool) -> None:
-    """Claude reports a session when it starts, Codex with the first prompt."""
+    """Some agents report a session when it starts, the others with the first prompt."""
     scene.open_terminal(**options)
-    if scene.agent.name == "claude":
+    if scene.agent.reports_start:
         scene.expect("idle", hook("SessionStart"), "the interface opened")
 
 
@@ -116,7 +116,10 @@ def escape_answer(scene: Scene, prompt: str, truth: str) -> None:
 
 
 def leave(scene: Scene) -> None:
-    scene.send("/quit" if scene.agent.name in ("codex", "qwen") else "/exit")
+    if scene.shared_server:
+        leave_shared(scene)
+        return
+    scene.send("/quit" if scene.agent.name in ("codex", "qwen", "gemini") else "/exit")
     scene.expect("ended", AGENT_GONE, "the person left")
 
 
@@ -188,7 +191,7 @@ def terminal_permission_codex(scene: Scene) -> None:
     scene.expect("waiting", ASKED, "an approval dialog opened", waiting_for="permission_prompt")
     scene.terminal.wait_for("Would you like to run")
     scene.press("y")
-    scene.expect(None, lambda e: e.kind == "act" and e.name == "press y", "the person allowed it")
+    scene.expect(None, scene.acted("press y"), "the person allowed it")
     scene.expect("working", any_of(hook("PostToolUse"), command_ended), "the tool returned")
     scene.expect("idle", TURN_STOPPED, "the turn stopped")
     scene.send("PLAY permit:touch denied ;; slow:2")
@@ -282,13 +285,18 @@ def terminal_hook_starts_daemon(scene: Scene) -> None:
     leave(scene)
 
 
-def shared_server(scene: Scene) -> None:
-    """Codex as it comes: hooks trusted through its dialog, turns run by the shared app-server."""
-    scene.open_terminal(trust_dialog=True)
-    scene.send(f"PLAY bash:{BUSY_3} ;; slow:2")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given")
-    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+def leave_shared(scene: Scene) -> None:
+    """Codex's thread stays loaded when its client has left; whoever waits for a minute sees it go, this one stops the server."""
     scene.send("/quit")
     scene.expect("idle", EXIT, "the person left; the thread stays loaded")
     scene.agent.clean_up()
     scene.expect("ended", hook("SessionEnd"), "the shared server stopped")
+
+
+def shared_text(scene: Scene) -> None:
+    """Codex as it comes: hooks trusted through its dialog, turns run by the shared app-server."""
+    open_idle(scene)
+    scene.send(f"PLAY bash:{BUSY_3} ;; slow:2")
+    scene.expect("working", FIRST_PROMPT, "a prompt was given")
+    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    leave(scene)

@@ -24,6 +24,13 @@ def program_name(pid: int) -> str:
         return ""
 
 
+def arguments_of(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+    except OSError:
+        return []
+
+
 def is_zombie(pid: int) -> bool:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -87,13 +94,8 @@ def with_argument(word: str) -> list[int]:
     """Living processes that were started with exactly this argument, such as the folder of a private instance."""
     found = []
     for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                arguments = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if os.fsencode(word) in arguments and not is_zombie(int(name)):
-                found.append(int(name))
+        if name.isdigit() and os.fsencode(word) in arguments_of(int(name)) and not is_zombie(int(name)):
+            found.append(int(name))
     return found
 
 

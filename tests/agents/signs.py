@@ -64,10 +64,14 @@ AGENT_GONE = any_of(hook("SessionEnd"), registry("removed"), EXIT)
 OPENCODE_BEGAN = any_of(of_opencode("chat.message"), of_opencode("session.status", status="busy"))
 OPENCODE_STOPPED = any_of(of_opencode("session.status", status="idle"), of_opencode("session.idle"))
 # Codex creates a rollout just before its first hook, in a folder of the day: until the hook nobody can know of it.
-FIRST_PROMPT = any_of(hook("UserPromptSubmit"), registry("busy"), OPENCODE_BEGAN)
+FIRST_PROMPT = any_of(hook("UserPromptSubmit", "BeforeAgent"), registry("busy"), OPENCODE_BEGAN)
 TURN_STARTED = any_of(FIRST_PROMPT, record("event_msg/task_started"))
-TURN_STOPPED = any_of(hook("Stop"), registry("idle", "shell"), record("event_msg/task_complete"), OPENCODE_STOPPED)
-TOOL_STARTED = any_of(hook("PreToolUse"), of_opencode("tool.execute.before"))
-TOOL_RETURNED = any_of(hook("PostToolUse"), of_opencode("tool.execute.after"))
+TURN_STOPPED = any_of(hook("Stop", "AfterAgent"), registry("idle", "shell"), record("event_msg/task_complete"), OPENCODE_STOPPED)
+TOOL_STARTED = any_of(hook("PreToolUse", "BeforeTool"), of_opencode("tool.execute.before"))
+TOOL_RETURNED = any_of(hook("PostToolUse", "AfterTool"), of_opencode("tool.execute.after"))
 INTERRUPTED = any_of(hook("Interrupt"), registry("idle"), interrupt_record, record("event_msg/turn_aborted"))
 ASKED = any_of(hook("PermissionRequest"), registry("waiting"))
+# What tells that the model's service refused: a hook, an event, a record of the transcript.
+FAILED = any_of(
+    hook("StopFailure", "ErrorOccurred", "session.error"), record("error", "session.error"),
+)  # fmt: skip

@@ -15,8 +15,8 @@ COLUMNS, ROWS = 160, 50
 TMUX_SECONDS_MAX = 10
 # Both interfaces take a fast "text then Enter" for a paste and keep the Enter as a newline.
 BEFORE_ENTER_SECONDS = 0.7
-# A busy machine sometimes loses an Enter anyway.
-ENTER_TRIES = 3
+# A busy machine sometimes loses a key anyway.
+KEY_TRIES = 3
 TAKEN_SECONDS_MAX = 3
 LOOK_EVERY_SECONDS = 0.05
 
@@ -62,6 +62,17 @@ class Terminal:
         """Keys by their tmux names, such as `Escape`, `Enter`, `Down`."""
         self._tmux("send-keys", "-t", "t", *keys)
 
+    def press_until(self, key: str, pattern: str) -> None:
+        """Again where nothing comes of it: a dialog that was just drawn sometimes does not listen yet."""
+        for _ in range(KEY_TRIES - 1):
+            self.press(key)
+            try:
+                return self.wait_for(pattern, TAKEN_SECONDS_MAX)
+            except TerminalError:
+                continue
+        self.press(key)
+        self.wait_for(pattern)
+
     def write(self, text: str) -> None:
         self._tmux("send-keys", "-t", "t", "-l", text)
 
@@ -69,7 +80,7 @@ class Terminal:
         """Empties the input box (an interrupted prompt goes back into it), types a line and sends it."""
         self.press("C-u")
         self.write(text)
-        for _ in range(ENTER_TRIES):
+        for _ in range(KEY_TRIES):
             time.sleep(BEFORE_ENTER_SECONDS)
             self.press("Enter")
             if self._was_taken(text):
