@@ -44,15 +44,50 @@ const LEFT_SHOWN_MAX: usize = 100;
 /// What this daemon can do beyond the first version of the interface.
 const CAPABILITIES: [(&str, u32); 3] = [("events", 1), ("holds", 1), (RESTART, 1)];
 
+/// What is said while rows wait for a disk that does not take them.
+const BEHIND: &str = "the journal is behind";
+
+/// Whether a request brings something that the journal must take first. What only looks, and what ends the daemon, is answered also
+/// when it is stuck: that is when a person asks.
+const fn adds_rows(call: &Call) -> bool {
+    match call {
+        Call::Subscribe(_)
+        | Call::SessionStart(_)
+        | Call::SessionStop(_)
+        | Call::SessionActivity(_)
+        | Call::SessionSoftlock(_)
+        | Call::SessionClearSoftlock(_)
+        | Call::SessionRemove(_)
+        | Call::HoldTake(_)
+        | Call::HoldRelease(_)
+        | Call::ConfigSet(_)
+        | Call::ConfigUnset(_) => true,
+        Call::Initialize(_)
+        | Call::GetStatus(_)
+        | Call::GetWhy(_)
+        | Call::Explain(_)
+        | Call::GetEvents(_)
+        | Call::HoldList(_)
+        | Call::ConfigGet(_)
+        | Call::GetConfigPath(_)
+        | Call::GetConfigSchema(_)
+        | Call::GetDaemonStatus(_)
+        | Call::DaemonStop(_)
+        | Call::DaemonRestart(_)
+        | Call::GetDoctor(_) => false,
+    }
+}
+
 type Answered = Result<Answer, Failure>;
 
 impl Dispatcher {
     pub(crate) fn answer(&mut self, asked: ApiCall) {
         let ApiCall { caller, grant, call, reply } = asked;
         self.counters.add("api.calls");
-        if self.journal.is_behind() && call.scope() == Scope::Machine {
-            let failure =
-                Failure::new(ErrorCode::Busy, "the journal is behind").with_hint("Try again in a moment.");
+        if self.journal.is_behind() && adds_rows(&call) {
+            let failure = Failure::new(ErrorCode::Busy, BEHIND).with_hint(
+                "Try again in a moment; if that lasts, see whether the disk is full: `watchkeeper doctor`.",
+            );
             _ = reply.send(Err(failure)); // the caller may have left
             return;
         }
@@ -225,6 +260,11 @@ impl Dispatcher {
         if view.is_restricted() {
             let visible: Vec<String> = sessions.iter().map(|s| s.key.to_string()).collect();
             status.machine.reasons.retain(|r| r.session.as_ref().is_none_or(|s| visible.contains(s)));
+        }
+        if self.journal.is_behind() {
+            status
+                .notices
+                .push(format!("{BEHIND}: what is new is kept by the hooks until it can be written"));
         }
         if let Some(error) = self.configuration.error() {
             status.notices.push(format!("the configuration is not in force: {error}"));

@@ -68,6 +68,40 @@ async fn while_blind_everything_is_looked_at() {
     assert!(dispatcher.next_reconcile.is_none(), "nobody looks any more");
 }
 
+/// Asks as the person at the machine does.
+fn ask(dispatcher: &mut Dispatcher, method: &str) -> Result<serde_json::Value, watchkeeper_api::Failure> {
+    let params = serde_json::json!({ "owner": "person", "reason": "r", "agent": "claude", "session": "s" });
+    let (reply, mut answered) = tokio::sync::oneshot::channel();
+    let call = watchkeeper_api::Call::parse(method, params).unwrap();
+    let grant = Some(crate::grant::Grant::Scope(watchkeeper_api::Scope::Machine));
+    dispatcher.answer(crate::event::ApiCall { caller: Caller { pid: None }, grant, call, reply });
+    answered.try_recv().unwrap().map(|answer| answer.value)
+}
+
+/// A disk that takes nothing is when a person looks, and ends the daemon.
+#[tokio::test]
+async fn whoever_only_looks_is_answered_while_the_journal_is_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let Life { mut dispatcher, sources: _sources, events, .. } =
+        Life::begin(home.path(), FileNotices::new(|_| {}));
+    while events.try_send(Event::ObserverLeft).is_ok() {}
+    let mut lid = false;
+    while !dispatcher.journal.is_behind() {
+        lid = !lid;
+        assert!(dispatcher.apply(InputBody::Lid { state: Known::Is(lid) }).is_some());
+    }
+    for adds in ["hold.take", "session.start", "subscribe"] {
+        let code = ask(&mut dispatcher, adds).unwrap_err().code;
+        assert_eq!(code, watchkeeper_api::ErrorCode::Busy, "{adds}");
+    }
+    let status = ask(&mut dispatcher, "status").unwrap();
+    assert!(status["notices"][0].as_str().unwrap().starts_with("the journal is behind"), "{status}");
+    for looks in ["doctor", "daemon.status", "hold.list", "config.get", "daemon.stop"] {
+        assert!(ask(&mut dispatcher, looks).is_ok(), "{looks}");
+    }
+    assert!(dispatcher.is_stopping());
+}
+
 /// The core panicked while rows wait in the writer's queue and before it, and the writer waits for us: what it knew is made
 /// anew from what is stored and what is not yet.
 #[tokio::test]
