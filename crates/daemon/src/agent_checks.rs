@@ -37,7 +37,7 @@ fn check(kind: AgentKind, heard: &Heard<'_>) -> Check {
         None => "no hook since the daemon started".to_owned(),
     }];
     if let Some(at) = heard.activity.get(&kind) {
-        parts.push(format!("last signal of any kind {}", Time(*at)));
+        parts.push(format!("last activity {}", Time(*at)));
     }
     let prefix = format!("{kind}.");
     let mut unknown: Vec<(&str, u64)> = heard
@@ -62,7 +62,7 @@ fn check(kind: AgentKind, heard: &Heard<'_>) -> Check {
         name: format!("heard-{kind}"),
         level: if malformed > 0 { CheckLevel::Warn } else { CheckLevel::Ok },
         detail: parts.join("; "),
-        fix: (malformed > 0).then(|| "the daemon's log has each at the level `debug`".to_owned()),
+        fix: (malformed > 0).then(|| "the daemon's log names the first ones".to_owned()),
     }
 }
 
@@ -92,15 +92,12 @@ mod tests {
             (
                 "heard-claude".to_owned(),
                 CheckLevel::Ok,
-                "last heard by a hook 1970-01-01T00:00:00.000Z; last signal of any kind 1970-01-01T00:00:01.000Z; not known to \
+                "last heard by a hook 1970-01-01T00:00:00.000Z; last activity 1970-01-01T00:00:01.000Z; not known to \
                  the adapter: Event7 (7), Event6 (6), Event5 (5), Event4 (4), Event3 (3) and 2 more"
                     .to_owned()
             )
         );
-        assert_eq!(
-            lines[1].2,
-            "no hook since the daemon started; last signal of any kind 1970-01-01T00:00:00.000Z"
-        );
+        assert_eq!(lines[1].2, "no hook since the daemon started; last activity 1970-01-01T00:00:00.000Z");
     }
 
     #[test]

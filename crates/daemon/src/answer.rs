@@ -1,6 +1,6 @@
 //! Answers of the local interface. What changes something is answered when its row is durable.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,16 +9,16 @@ use watchkeeper_api::{
     Call, ErrorCode, Failure, Scope, Status, Time,
     mcp::{PROVIDER_HOLDS_MAX, PROVIDERS_HOLDS_MAX, check_provider},
     method::{
-        Acknowledged, CheckLevel, ConfigPath, ConfigValue, ConfigValues, DaemonStatus, Doctor,
-        EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, EventsParams, EvidenceRow, Explained, Hold,
-        HoldReleaseParams, HoldTakeParams, Holds, InitializeParams, Initialized, JournalState, KeyChange,
-        Left, PlacePaths, Released, SessionStartParams, SettingSource, Subscribed, WatchCoverage, Why,
+        Acknowledged, ConfigPath, ConfigValue, ConfigValues, DaemonStatus, Doctor, EVENTS_LIMIT_DEFAULT,
+        EVENTS_LIMIT_MAX, EventsParams, EvidenceRow, Explained, Hold, HoldReleaseParams, HoldTakeParams,
+        Holds, InitializeParams, Initialized, JournalState, KeyChange, Left, PlacePaths, Released,
+        SessionStartParams, SettingSource, Subscribed, WatchCoverage, Why,
     },
     rpc::PROTOCOL,
     select::{select, spelled_out},
 };
 use watchkeeper_core::{
-    AgentKind, DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody, Verdict, Wall,
+    AgentKind, DeliveryId, InputBody, ProcessRef, SessionKey, Signal, SignalBody, Verdict,
     lease::LEASES_MAX,
     settings::KeepAwake,
     signal::{Activity, AgentProcess, EndReason, Facts, LockSubject, Prompt, PromptOrigin, Source, Thread},
@@ -27,12 +27,11 @@ use watchkeeper_core::{
 use watchkeeper_os::clock;
 
 use crate::{
-    agent_checks::{self, Heard},
     config,
     dispatcher::{Ack, Dispatcher},
     event::{Answer, ApiCall},
     grant::{self, Grant, View},
-    intake, keep_awake,
+    intake,
     resolve::{self, Surroundings},
     succession::RESTART,
 };
@@ -712,63 +711,6 @@ impl Dispatcher {
         let message = format!("unknown agent '{agent}'; known are {}{meant}", names.join(", "));
         Failure::new(ErrorCode::InvalidParams, message)
             .with_hint("A file in the folder `agents` of the configuration can declare another.")
-    }
-
-    /// The checks that only the daemon can make.
-    fn checks(&self) -> Vec<watchkeeper_api::method::Check> {
-        let mut checks = vec![keep_awake::check(&self.core.machine())];
-        let mut check = |name: &str, level, detail: String, fix: Option<&str>| {
-            checks.push(watchkeeper_api::method::Check {
-                name: name.to_owned(),
-                level,
-                detail,
-                fix: fix.map(str::to_owned),
-            });
-        };
-        let coverage = self.watch_coverage();
-        let level = if coverage.live == coverage.watched { CheckLevel::Ok } else { CheckLevel::Warn };
-        let detail =
-            format!("{} of {} live sessions have a watched process", coverage.watched, coverage.live);
-        check("watch-coverage", level, detail, None);
-        let polled = self.exits.polled_len();
-        if polled > 0 {
-            check("exit-notices", CheckLevel::Warn, format!("{polled} processes are polled every 5 s"), None);
-        }
-        let failed = self.counters.get("journal.failed");
-        let level = if failed == 0 { CheckLevel::Ok } else { CheckLevel::Warn };
-        check("journal", level, format!("row {} is durable; {failed} failed writes", self.durable.0), None);
-        let steps = self.counters.get("clock.stepped");
-        check("clock", CheckLevel::Ok, format!("the wall clock was set {steps} times since the start"), None);
-        match self.configuration.error() {
-            None => check("configuration", CheckLevel::Ok, "in force".into(), None),
-            Some(error) => check(
-                "configuration",
-                CheckLevel::Fail,
-                error.to_owned(),
-                Some("mend the file; it is read again at once"),
-            ),
-        }
-        let panics = ["core.panicked", "adapter.panicked", "task.panicked"];
-        let panics: u64 = panics.iter().map(|name| self.counters.get(name)).sum();
-        if panics > 0 {
-            let log = self.place.state.join("exceptions.log");
-            check(
-                "panics",
-                CheckLevel::Warn,
-                format!("{panics}; see {}", log.display()),
-                Some("please report them"),
-            );
-        }
-        checks.extend(self.declared.checks());
-        let mut activity: BTreeMap<AgentKind, Wall> = BTreeMap::new();
-        for session in self.core.sessions() {
-            let last = activity.entry(session.key.agent).or_insert(session.last_activity);
-            *last = (*last).max(session.last_activity);
-        }
-        let hooks = self.heard.iter().map(|(agent, now)| (*agent, now.wall)).collect();
-        let (unknown, malformed) = (&self.unknown, &self.malformed);
-        checks.extend(agent_checks::checks(&Heard { hooks, activity, unknown, malformed }));
-        checks
     }
 }
 

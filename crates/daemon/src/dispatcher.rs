@@ -633,7 +633,11 @@ impl Dispatcher {
         }
         if let Some(why) = &parsed.malformed {
             self.malformed.add(agent.name());
-            tracing::debug!(%agent, why, "malformed");
+            let count = self.malformed.get(agent.name());
+            // The first, and ever fewer of many: a fault that lasts must not fill the log.
+            if count.is_power_of_two() {
+                tracing::info!(%agent, why, count, "not what this agent sends");
+            }
         }
     }
 

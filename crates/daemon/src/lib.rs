@@ -9,6 +9,7 @@ mod boot;
 pub mod config;
 mod config_watch;
 mod counters;
+mod daemon_checks;
 mod declared_files;
 mod delivery;
 mod dispatcher;

@@ -42,7 +42,8 @@ const FREE_BYTES_MIN: u64 = 200 * 1024 * 1024;
 pub(super) fn run(app: &App) -> Outcome {
     let (mut checks, status) = daemon(app);
     checks.extend(disk(&app.instance.place.state));
-    checks.extend(agents(app, status.as_ref()));
+    let of_agents = agents(app, status.as_ref(), &checks);
+    checks.extend(of_agents);
     let worst = checks.iter().map(|check| check.level).max().unwrap_or(CheckLevel::Ok);
     let doctor = Doctor { checks };
     app.answer(&doctor, |app| text(app, &doctor.checks))?;
@@ -93,7 +94,17 @@ fn daemon(app: &App) -> (Vec<Check>, Option<DaemonStatus>) {
 }
 
 fn unanswered(name: &str, error: &ClientError) -> Check {
-    check(name, CheckLevel::Unknown, error.to_string(), Some("`watchkeeper daemon restart`"))
+    // The daemon knows better what to do where it answered at all.
+    let hint = match error {
+        ClientError::Remote { failure, .. } => failure.hint.as_deref(),
+        ClientError::Unreachable { .. }
+        | ClientError::Untrusted { .. }
+        | ClientError::TimedOut { .. }
+        | ClientError::Closed { .. }
+        | ClientError::Broken { .. }
+        | ClientError::Protocol { .. } => Some("`watchkeeper daemon restart`"),
+    };
+    check(name, CheckLevel::Unknown, error.to_string(), hint)
 }
 
 /// Whether lid, displays and power can be read here.
@@ -137,8 +148,8 @@ fn disk(state: &Path) -> Vec<Check> {
 }
 
 /// Each agent that is here: its version and how well its adapter is known to fit it, whether it is wired up, and whether
-/// anything was heard of it.
-fn agents(app: &App, status: Option<&DaemonStatus>) -> Vec<Check> {
+/// anything was heard of it, where the daemon has not told.
+fn agents(app: &App, status: Option<&DaemonStatus>, told: &[Check]) -> Vec<Check> {
     let agents = match hooks::agents(app) {
         Ok(agents) => agents,
         Err(complaint) => {
@@ -175,12 +186,20 @@ fn agents(app: &App, status: Option<&DaemonStatus>) -> Vec<Check> {
             let detail = if facts.is_empty() { "not wired up".into() } else { facts.join("; ") };
             check(&hooks, CheckLevel::Warn, detail, fixes.first().map(|fix| &fix[4..]))
         });
-        if agent.is_working()
-            && let Some(status) = status
-            && !status.heard.contains_key(name)
-            && let Some(silent) = silent(name, &agent.home, status.started_at)
-        {
+        let Some(status) = status.filter(|status| agent.is_working() && !status.heard.contains_key(name))
+        else {
+            continue;
+        };
+        let heard = format!("heard-{name}");
+        if let Some(silent) = silent(name, &agent.home, status.started_at) {
             checks.push(silent);
+        } else if !told.iter().any(|check| check.name == heard) {
+            checks.push(check(
+                &heard,
+                CheckLevel::Ok,
+                "nothing was heard of it since the daemon started",
+                None,
+            ));
         }
     }
     checks
