@@ -247,8 +247,13 @@ fn carry_out(
     if action == Action::Install {
         capability.carry_out().map_err(unusable)?;
     }
-    let report =
-        apply(context, plan).map_err(|error| Complaint::new("nothing was changed").caused_by(&error))?;
+    let report = apply(context, plan).map_err(|error| {
+        Complaint::new(match action == Action::Install && capability.changes() {
+            true => "no agent's file was changed, only the capability of the MCP server",
+            false => "nothing was changed",
+        })
+        .caused_by(&error)
+    })?;
     let carried_out = action == Action::Install || report.failed.is_empty();
     if action == Action::Uninstall && carried_out {
         capability.carry_out().map_err(unusable)?;
