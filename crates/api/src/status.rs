@@ -136,7 +136,7 @@ pub struct Work {
 /// A link to another session of the same agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// `forked_from`, `continued_in`, `cleared_to`, `cleared_from` or `parent`.
+    /// `forked_from`, `forked_to`, `continued_in`, `cleared_to`, `cleared_from` or `parent`.
     pub link: String,
     pub id: String,
 }
@@ -285,6 +285,7 @@ impl Link {
     pub fn of(lineage: &Lineage) -> Self {
         let (link, id) = match lineage {
             Lineage::ForkedFrom(id) => ("forked_from", id),
+            Lineage::ForkedTo(id) => ("forked_to", id),
             Lineage::ContinuedIn(id) => ("continued_in", id),
             Lineage::ClearedTo(id) => ("cleared_to", id),
             Lineage::ClearedFrom(id) => ("cleared_from", id),

@@ -134,6 +134,14 @@ impl Core {
             }
             session.apply(Said { signal, when }, rules, step);
         });
+        // Where it is known as well, the other one tells of it too.
+        if let Some(Lineage::ForkedFrom(from)) = &signal.facts.lineage {
+            let from = SessionKey { id: from.clone(), ..signal.key.clone() };
+            let from = self.state.sessions.find(&from).filter(|from| *from != sid);
+            if let Some(from) = from.and_then(|from| self.state.sessions.get_mut(from)) {
+                from.link(Lineage::ForkedTo(signal.key.id.clone()));
+            }
+        }
         // What ended with this word adopts nobody: an ended session has no work.
         if let Some(id) = announced
             && !self.state.sessions.get(sid).is_some_and(Session::is_ended)

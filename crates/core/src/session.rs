@@ -210,7 +210,7 @@ pub(crate) struct Session {
     pub(crate) first_seen_mid_turn: bool,
     /// The agent announced it as a session.
     pub(crate) registered: bool,
-    /// When its process announced that it takes the session up again.
+    /// When its process announced that it takes the session up again, or another one's words.
     #[serde(default)]
     pub(crate) taken_up: Option<When>,
     /// The latest end of a compaction: hooks that told of its start may come later.
@@ -480,6 +480,7 @@ impl Session {
             parent: self.lineage.iter().find_map(|l| match l {
                 Lineage::Parent(id) => Some(id.clone()),
                 Lineage::ForkedFrom(_)
+                | Lineage::ForkedTo(_)
                 | Lineage::ContinuedIn(_)
                 | Lineage::ClearedTo(_)
                 | Lineage::ClearedFrom(_) => None,

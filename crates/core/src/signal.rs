@@ -87,6 +87,7 @@ pub struct Facts {
 #[serde(rename_all = "snake_case", tag = "link", content = "id")]
 pub enum Lineage {
     ForkedFrom(String),
+    ForkedTo(String),
     ContinuedIn(String),
     ClearedTo(String),
     ClearedFrom(String),

@@ -103,8 +103,9 @@ impl Session {
             Phase::Idle | Phase::Ended(_) => "announced; no turn runs by that",
         };
         self.registered = true;
-        // A session that starts up has no history, and agents may announce it after its first records.
-        if cause == StartCause::Resume {
+        // A session that starts up has no history, and agents may announce it after its first records. That of a fork begins with
+        // another session's.
+        if matches!(cause, StartCause::Resume | StartCause::Fork) {
             advance(&mut self.taken_up, said.when);
         }
         self.note(said, step, "session_started", rule);

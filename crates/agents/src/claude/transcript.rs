@@ -8,7 +8,7 @@ use memchr::memmem;
 use serde_json::{Value, json};
 use watchkeeper_core::{
     TurnId,
-    signal::{Activity, EndReason, Facts, Prompt, PromptOrigin, SignalBody, Thread},
+    signal::{Activity, EndReason, Facts, Lineage, Prompt, PromptOrigin, SignalBody, Thread},
 };
 
 use super::{ancestry::entry_point_can_ask, payload::started_work};
@@ -184,6 +184,10 @@ impl TranscriptReader for Reader {
             facts: Facts {
                 agent_version: text(&record, "version").map(label),
                 can_ask: entry_point_can_ask(text(&record, "entrypoint")),
+                // A fork begins with copies of what was asked for in another session.
+                lineage: id(&record, "requestSessionId")
+                    .filter(|asked_in| *asked_in != self.session)
+                    .map(|asked_in| Lineage::ForkedFrom(asked_in.to_owned())),
                 ..Facts::default()
             },
         };

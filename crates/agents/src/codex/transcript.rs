@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use watchkeeper_core::{
     TurnId,
-    signal::{Activity, Facts, LockSubject, SignalBody, Thread, WorkEnd, WorkKind},
+    signal::{Activity, Facts, Lineage, LockSubject, SignalBody, Thread, WorkEnd, WorkKind},
 };
 
 use super::payload::QUESTION_TOOL;
@@ -198,6 +198,12 @@ impl TranscriptReader for Reader {
                     context.facts.agent_version = text(payload, "cli_version").map(label);
                     let exec = text(payload, "source") == Some("exec");
                     context.facts.can_ask = exec.then_some(false);
+                    // A subagent's thread may begin with its parent's words; that is no fork.
+                    let is_subagent = payload.get("parent_thread_id").is_some_and(Value::is_string)
+                        || payload.get("source").is_some_and(Value::is_object);
+                    context.facts.lineage = id(payload, "forked_from_id")
+                        .filter(|_| !is_subagent)
+                        .map(|from| Lineage::ForkedFrom(from.to_owned()));
                     context.push(out, SignalBody::Displayed { what: "session_meta".to_owned() });
                 }
             }

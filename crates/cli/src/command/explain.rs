@@ -33,6 +33,8 @@ fn text(explained: &Explained, terminal: &Terminal) -> String {
         }
     };
     fact("title", session.title.clone());
+    let lives = session.incarnation;
+    fact("incarnation", (lives > 1).then(|| format!("{lives}: it ended before, and was resumed")));
     fact("waits for", session.waiting_for.clone());
     fact("ended", session.ended.clone());
     fact("folder", session.cwd.clone());

@@ -463,6 +463,30 @@ fn the_conversation_after_a_clear_is_nobodys_subagent() {
     }
 }
 
+#[test]
+fn a_fork_and_what_it_was_forked_from_name_each_other() {
+    let mut world = check(
+        CLAUDE,
+        vec![
+            (prompt().turn("a").from(1), Working),
+            (stop().turn("a").from(1), Idle),
+            (announced(StartCause::Fork).of("fork").from(2), Idle),
+        ],
+    );
+    for _ in 0..2 {
+        let mut copied = output().of("fork").source(Source::Transcript).happened(1_000_500);
+        copied.signal.facts.lineage = Some(Lineage::ForkedFrom("s".to_owned()));
+        world.hear(copied);
+    }
+    assert_eq!(lineage(&world, "fork"), [Lineage::ForkedFrom("s".to_owned())]);
+    assert_eq!(lineage(&world, "s"), [Lineage::ForkedTo("fork".to_owned())]);
+    assert_eq!(
+        (world.state("fork"), world.state("s")),
+        (Some(Idle), Some(Idle)),
+        "both are conversations of their own"
+    );
+}
+
 /// A resumed `codex exec` that lasts half a second: the hook of its end overtakes those of its beginning, on a machine under load.
 #[test]
 fn a_life_whose_end_was_heard_first_does_not_begin_behind_it() {

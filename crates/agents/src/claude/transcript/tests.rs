@@ -102,3 +102,17 @@ fn what_is_not_the_sessions_is_passed_over() {
     check(&[r#"{"type":"user",AT,"isSidechain":true,"promptId":"p","message":{"content":"x"}}"#.replace(",\"isSidechain\":false", "").as_str()], &[]);
     check(&["not json \"type\":\"user\"", "{\"type\":\"cost-state\"}", ""], &[]);
 }
+
+#[test]
+fn a_fork_names_the_session_whose_answers_it_copied() {
+    let lineage = |asked_in: &str| {
+        let line = format!(
+            r#"{{"type":"assistant","sessionId":"s","timestamp":"2026-11-30T08:00:00.000Z","requestSessionId":"{asked_in}","message":{{"role":"assistant","content":[{{"type":"text","text":"one"}}]}}}}"#
+        ) + "\n";
+        let (mut reader, mut out) = (Reader::new("s", None), Parsed::default());
+        LineScanner::new().push(line.as_bytes(), &mut reader, &mut out);
+        out.observations[0].facts.lineage.clone()
+    };
+    assert_eq!(lineage("old"), Some(Lineage::ForkedFrom("old".to_owned())));
+    assert_eq!((lineage("s"), lineage("")), (None, None));
+}

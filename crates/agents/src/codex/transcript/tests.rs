@@ -99,3 +99,19 @@ fn a_subagents_rollout_is_not_the_sessions() {
     let notice = r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"<subagent_notification>\n{\"agent_path\":\"a\",\"status\":{\"completed\":\"x\"}}\n</subagent_notification>"}]}}"#;
     check(&[notice], &[r#"WorkFinished { id: "a", cause: Completed }"#]);
 }
+
+#[test]
+fn a_fork_names_what_it_was_forked_from_and_a_subagent_does_not() {
+    let lineage = |more: &str| {
+        let line = format!(
+            r#"{{"timestamp":"2026-11-30T08:00:00.000Z","type":"session_meta","payload":{{"id":"s","forked_from_id":"old"{more}}}}}"#
+        ) + "\n";
+        let (mut reader, mut out) = (Reader::new("s", None), Parsed::default());
+        LineScanner::new().push(line.as_bytes(), &mut reader, &mut out);
+        out.observations[0].facts.lineage.clone()
+    };
+    assert_eq!(lineage(""), Some(Lineage::ForkedFrom("old".to_owned())));
+    assert_eq!(lineage(r#","source":"cli""#), Some(Lineage::ForkedFrom("old".to_owned())));
+    assert_eq!(lineage(r#","source":{"subagent":"review"}"#), None);
+    assert_eq!(lineage(r#","parent_thread_id":"old""#), None);
+}
