@@ -148,6 +148,8 @@ pub(crate) struct Dispatcher {
     /// Spooled events that were taken and whose files still stand, since their rows are not stored yet. Bounded by the
     /// spool itself.
     pub(crate) spooled: BTreeSet<PathBuf>,
+    /// When half-written files were looked for last.
+    pub(crate) spool_swept: Option<std::time::Instant>,
     pub(crate) started: Now,
     pub(crate) durable: Seq,
     pub(crate) revision: u64,
@@ -194,6 +196,7 @@ impl Dispatcher {
             heard: BTreeMap::new(),
             held: BTreeMap::new(),
             spooled: BTreeSet::new(),
+            spool_swept: None,
             started: clock::now(),
             durable,
             revision: 0,

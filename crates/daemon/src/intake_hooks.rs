@@ -1,6 +1,6 @@
 //! What hooks, transcripts and state files say, on its way to the core.
 
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use watchkeeper_agents::{Adapter, Observation, StateFile, adapter::Line, hook_time};
 use watchkeeper_core::{
@@ -10,7 +10,7 @@ use watchkeeper_core::{
     time::{Boot, Stamp},
     view::{SessionView, ShownState},
 };
-use watchkeeper_frame::spool::{Event as SpoolEvent, Spool, SpoolError};
+use watchkeeper_frame::spool::{Event as SpoolEvent, Spool, SpoolError, TEMPORARY_MAX_AGE};
 use watchkeeper_frame::{Flags, Head, Refusal, Request};
 use watchkeeper_os::{clock, process::identity};
 use watchkeeper_store::Seq;
@@ -72,6 +72,7 @@ impl Dispatcher {
     /// Takes what hooks left while nobody listened, in the order of their starts: at most `SPOOL_A_TURN`.
     pub(crate) fn drain_spool(&mut self) -> Drained {
         let spool = Spool::at(self.place.spool());
+        self.sweep_spool(&spool);
         let listing = match spool.drain_order(clock::now().boot_id.0) {
             Ok(listing) => listing,
             Err(error) => {
@@ -82,7 +83,9 @@ impl Dispatcher {
         };
         // What waits for its row is not read again: with a slow disk every new file would bring all the others along.
         let unseen: Vec<_> = listing.files.into_iter().filter(|path| !self.spooled.contains(path)).collect();
-        let (mut heard, mut drained) = (0, Drained::All);
+        // Beyond what one listing takes there may be anything.
+        let mut drained = if listing.more { Drained::More } else { Drained::All };
+        let mut heard = 0;
         for path in unseen {
             // Files that are left where they are do not count, or many of them would hide those behind.
             if heard >= SPOOL_A_TURN {
@@ -122,6 +125,19 @@ impl Dispatcher {
             Ok(dropped) => self.counters.add_many("spool.dropped", dropped),
         }
         drained
+    }
+
+    /// Half-written files of hooks that were killed go once they are too old to be anybody's.
+    fn sweep_spool(&mut self, spool: &Spool) {
+        if self.spool_swept.is_some_and(|swept| swept.elapsed() < TEMPORARY_MAX_AGE) {
+            return;
+        }
+        self.spool_swept = Some(Instant::now());
+        match spool.sweep_temporary(SystemTime::now()) {
+            Ok(0) => {}
+            Ok(swept) => self.counters.add_many("spool.swept", swept as u64),
+            Err(error) => tracing::warn!(%error, "the spool cannot be swept"),
+        }
     }
 
     /// Turns one frame into inputs. `None`: it brought none.

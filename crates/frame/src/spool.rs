@@ -15,7 +15,7 @@ pub mod store;
 pub use census::{Census, Room};
 pub use name::{NAME_BYTES, SpoolName};
 #[cfg(feature = "std")]
-pub use store::{Corruption, Event, Listing, Spool, SpoolError, Spooled};
+pub use store::{Corruption, Event, Listing, Spool, SpoolError, Spooled, TEMPORARY_MAX_AGE};
 
 use crate::{
     ancestry::BLOCK_MAX_BYTES,

@@ -68,6 +68,26 @@ async fn while_blind_everything_is_looked_at() {
     assert!(dispatcher.next_reconcile.is_none(), "nobody looks any more");
 }
 
+/// A hook that was killed while it wrote leaves a file that is nobody's.
+#[tokio::test]
+async fn what_a_killed_hook_left_half_written_goes_when_it_is_old() {
+    let home = tempfile::tempdir().unwrap();
+    let Life { mut dispatcher, sources: _sources, .. } = Life::begin(home.path(), FileNotices::new(|_| {}));
+    let spool = dispatcher.place.spool();
+    std::fs::create_dir_all(&spool).unwrap();
+    let [old, young] = ["old", "young"]
+        .map(|name| spool.join(format!("{}{name}", watchkeeper_frame::spool::TEMPORARY_PREFIX)));
+    for file in [&old, &young] {
+        std::fs::write(file, "half").unwrap();
+    }
+    let written = std::time::SystemTime::now() - 2 * watchkeeper_frame::spool::TEMPORARY_MAX_AGE;
+    std::fs::File::options().write(true).open(&old).unwrap().set_modified(written).unwrap();
+    dispatcher.spool_swept = None;
+    assert_eq!(dispatcher.drain_spool(), crate::intake_hooks::Drained::All);
+    assert!(!old.exists() && young.exists());
+    assert_eq!(dispatcher.counters.get("spool.swept"), 1);
+}
+
 /// Asks as the person at the machine does.
 fn ask(dispatcher: &mut Dispatcher, method: &str) -> Result<serde_json::Value, watchkeeper_api::Failure> {
     let params = serde_json::json!({ "owner": "person", "reason": "r", "agent": "claude", "session": "s" });
