@@ -1,7 +1,10 @@
 //! When transcripts are read: in turns, so that a long one keeps nobody waiting, and to the end before one is let go. What
 //! is in them is the adapters', where they are the follower's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound::{Excluded, Unbounded},
+};
 
 use watchkeeper_core::SessionKey;
 
@@ -15,6 +18,8 @@ const LAST_TURNS: u32 = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     some: BTreeSet<SessionKey>,
+    /// Whose turn it was last.
+    last: Option<SessionKey>,
     /// Those that nobody follows any more once they are read, and the turns that are left for it.
     leaving: BTreeMap<SessionKey, u32>,
 }
@@ -29,6 +34,13 @@ impl Unread {
     #[must_use]
     pub(crate) fn has(&self, key: &SessionKey) -> bool {
         self.some.contains(key)
+    }
+
+    /// Whose turn it is: each in its turn, so that nobody's long one keeps another waiting.
+    fn next(&mut self) -> Option<SessionKey> {
+        let behind = self.last.as_ref().and_then(|last| self.some.range((Excluded(last), Unbounded)).next());
+        self.last = behind.or(self.some.first()).cloned();
+        self.last.clone()
     }
 
     /// Takes the transcripts that are let go although they are not read to the end.
@@ -95,9 +107,9 @@ impl Dispatcher {
         self.journal.delete_cursors(key);
     }
 
-    /// Reads one more turn of every transcript that has more.
+    /// Reads one more turn of one transcript that has more: whoever knocks meanwhile waits for no second one.
     pub(crate) fn read_on(&mut self) {
-        for key in std::mem::take(&mut self.unread.some) {
+        if let Some(key) = self.unread.next() {
             self.look_at(&key);
         }
     }
@@ -139,6 +151,37 @@ mod tests {
         }
         assert_eq!((dispatcher.follower.len(), dispatcher.journal.last().0), (0, 1));
         assert_eq!(dispatcher.counters.get("transcript.end_not_read"), 0);
+    }
+
+    #[test]
+    fn each_has_its_turn() {
+        let [a, b, c] = ["a", "b", "c"].map(|id| SessionKey::new(AgentKind::Claude, id));
+        let mut unread = Unread { some: [&a, &b, &c].map(Clone::clone).into(), ..Unread::default() };
+        assert_eq!([unread.next(), unread.next()], [Some(a.clone()), Some(b)]);
+        unread.some.remove(&c);
+        assert_eq!(unread.next(), Some(a));
+        unread.some.clear();
+        assert_eq!(unread.next(), None);
+    }
+
+    #[tokio::test]
+    async fn one_turn_is_of_one_transcript() {
+        let home = tempfile::tempdir().unwrap();
+        let (Life { mut dispatcher, .. }, one, path) = followed(home.path());
+        let two = SessionKey::new(AgentKind::Claude, "t");
+        std::fs::copy(&path, home.path().join("t.jsonl")).unwrap();
+        dispatcher.follow_transcript(&two, &home.path().join("t.jsonl"));
+        dispatcher.look_at(&one);
+        let read = |dispatcher: &Dispatcher| {
+            [&one, &two].map(|key| dispatcher.follower.cursor(key).map_or(0, |cursor| cursor.offset))
+        };
+        let before = read(&dispatcher);
+        dispatcher.read_on();
+        let between = read(&dispatcher);
+        dispatcher.read_on();
+        let after = read(&dispatcher);
+        assert!(before[0] < between[0] && before[1] == between[1], "{before:?} {between:?}");
+        assert!(between[0] == after[0] && between[1] < after[1], "{between:?} {after:?}");
     }
 
     /// A notice or an exit may bring the last look.
