@@ -30,6 +30,9 @@ pub(crate) enum AdapterFileError {
     Read { why: String },
     #[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<Problem>),
+    /// As between the two renames of an editor that saves.
+    #[error("it is not there any more; its agent goes with the next look")]
+    Vanished,
     #[error("'{agent}' is declared by {} already", other.display())]
     Twice { agent: String, other: PathBuf },
 }
@@ -77,6 +80,13 @@ impl DeclaredFiles {
         paths.truncate(FILES_MAX);
         let mut before = std::mem::take(&mut self.files);
         let old: Vec<Arc<Declared>> = in_force(&before);
+        for vanished in before.iter_mut().filter(|file| !paths.contains(&file.path)) {
+            let is_news = vanished.error != Some(AdapterFileError::Vanished);
+            if let Some(adapter) = vanished.adapter.take_if(|_| is_news) {
+                let (path, error) = (vanished.path.clone(), Some(AdapterFileError::Vanished));
+                self.files.push(AdapterFile { path, adapter: Some(adapter), error });
+            }
+        }
         for path in paths {
             let last = before.iter_mut().find(|file| file.path == path).and_then(|file| file.adapter.take());
             let mut file = match read(&path) {
@@ -100,6 +110,22 @@ impl DeclaredFiles {
         let new = in_force(&self.files);
         self.adapters = Adapters::with(new.clone());
         new != old
+    }
+
+    /// Whether a file that was there must be looked for once more.
+    #[must_use]
+    pub(crate) fn is_settling(&self) -> bool {
+        self.files.iter().any(|file| file.error == Some(AdapterFileError::Vanished))
+    }
+
+    /// Whether agents may be declared that are not in force: what they say must not be taken for nobody's.
+    #[must_use]
+    pub(crate) fn is_incomplete(&self) -> bool {
+        let is_unread = |file: &AdapterFile| match &file.error {
+            Some(AdapterFileError::Read { .. } | AdapterFileError::Invalid(_)) => file.adapter.is_none(),
+            Some(AdapterFileError::Vanished | AdapterFileError::Twice { .. }) | None => false,
+        };
+        self.unlisted.is_some() || self.files.iter().any(is_unread)
     }
 
     #[must_use]
@@ -136,9 +162,12 @@ impl DeclaredFiles {
                     );
                     check(name, CheckLevel::Ok, detail, None)
                 }
-                (error, adapter) => {
-                    let error = error.as_ref().map(AdapterFileError::to_string).unwrap_or_default();
-                    let stays = if adapter.is_some() { " (as it was before, it stays in force)" } else { "" };
+                (error_kind, adapter) => {
+                    let error = error_kind.as_ref().map(AdapterFileError::to_string).unwrap_or_default();
+                    let stays = match (&error_kind, adapter) {
+                        (Some(AdapterFileError::Vanished), _) | (_, None) => "",
+                        (_, Some(_)) => " (as it was before, it stays in force)",
+                    };
                     let detail = format!("{}: {error}{stays}", file.path.display());
                     check(name, CheckLevel::Fail, detail, Some("mend the file; it is read again at once"))
                 }
@@ -250,8 +279,44 @@ mod tests {
             ],
         );
         fs::remove_dir_all(&folder).unwrap();
-        assert!(files.reload());
+        assert!(!files.reload() && files.is_settling(), "an editor may be saving it");
+        check(&files, &["one"], &[("adapter-one", CheckLevel::Fail, "not there any more")]);
+        assert!(files.reload() && !files.is_settling());
         check(&files, &[], &[]);
+    }
+
+    /// As editors do it: the former file goes aside, then comes the new one.
+    #[test]
+    fn a_broken_file_that_came_by_renames_leaves_the_last_good_one() {
+        let config = tempfile::tempdir().unwrap();
+        let folder = config.path().join(FOLDER);
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("one.toml");
+        fs::write(&file, text("one", "go")).unwrap();
+        let mut files = DeclaredFiles::load(config.path());
+        fs::rename(&file, folder.join("one.toml~")).unwrap();
+        assert!(!files.reload());
+        fs::write(&file, "broken").unwrap();
+        assert!(!files.reload() && !files.is_settling());
+        check(&files, &["one"], &[("adapter-one", CheckLevel::Fail, "stays in force")]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_may_declare_anybody() {
+        let config = tempfile::tempdir().unwrap();
+        let folder = config.path().join(FOLDER);
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("one.toml");
+        fs::write(&file, "broken").unwrap();
+        let mut files = DeclaredFiles::load(config.path());
+        assert!(files.is_incomplete());
+        fs::write(&file, text("one", "go")).unwrap();
+        assert!(files.reload() && !files.is_incomplete());
+        fs::write(&file, "broken").unwrap();
+        assert!(!files.reload() && !files.is_incomplete(), "the last good one stays in force");
+        fs::remove_dir_all(&folder).unwrap();
+        fs::write(&folder, "no folder").unwrap();
+        assert!(!files.reload() && files.is_incomplete());
     }
 
     #[test]

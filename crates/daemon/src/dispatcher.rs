@@ -53,6 +53,8 @@ const DEADLINES_A_TURN: usize = 1000;
 /// lose notices). Not armed while every session is idle, unless a folder is without notices: then everything is looked at,
 /// whatever the sessions do.
 const RECONCILE_EVERY: Duration = Duration::from_secs(15);
+/// A file that vanished is looked for once more after so long: an editor that saves has its new one there by then.
+const SECOND_LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// A row on its way to the disk, with what follows when it is there. Bounded by the journal's queue, and past it by what the
 /// machine itself reports.
@@ -475,12 +477,13 @@ impl Dispatcher {
             *known = pulse;
             changed
         });
-        let is_needed = self.core.is_any_active() || self.follower.is_blind() || self.lock_is_lost;
-        match (is_needed, self.next_reconcile) {
-            (true, None) => self.next_reconcile = Some(Instant::now() + RECONCILE_EVERY),
-            (false, Some(_)) => self.next_reconcile = None,
-            _ => {}
-        }
+        let is_needed = self.core.is_any_active()
+            || self.follower.is_blind()
+            || self.lock_is_lost
+            || self.declared.is_settling();
+        let after = if self.declared.is_settling() { SECOND_LOOK_AFTER } else { RECONCILE_EVERY };
+        let due = Instant::now() + after;
+        self.next_reconcile = is_needed.then(|| self.next_reconcile.map_or(due, |known| known.min(due)));
     }
 
     pub(crate) fn hook_knocked(
@@ -580,6 +583,10 @@ impl Dispatcher {
         self.follower.keep_watching(self.declared.folder());
         if self.declared.reload() {
             self.follower.use_adapters(self.declared.adapters().clone());
+            // What came before its adapter waits there.
+            if !self.lock_is_lost && !self.journal.is_behind() {
+                _ = self.drain_spool();
+            }
         }
         self.revision += 1;
     }
@@ -615,6 +622,9 @@ impl Dispatcher {
         if self.follower.is_blind() {
             self.follower.retry();
             return self.look_at_files(&BTreeSet::new(), sources);
+        }
+        if self.declared.is_settling() {
+            self.reload_configuration();
         }
         for key in self.follower.all_sessions() {
             let at_work = self

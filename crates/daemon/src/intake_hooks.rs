@@ -27,6 +27,9 @@ use crate::{
 /// Spooled events taken in one turn; the rest follows when these are durable.
 pub(crate) const SPOOL_A_TURN: usize = 512;
 
+/// Spooled events that are kept for agents whose files cannot be read; further ones are nobody's.
+const NOT_YET_DECLARED_MAX: usize = 256;
+
 /// What came of looking through the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drained {
@@ -56,8 +59,13 @@ impl Dispatcher {
             _ = reply.try_send(HookReply::Refused(Refusal::Overloaded)); // it may have left
             return;
         }
-        self.counters.add("hook.taken");
         let delivery = DeliveryId(request.head().delivery);
+        if self.may_be_declared(&request) {
+            self.counters.add("hook.not_yet_declared");
+            self.refuse_hook(delivery, &reply);
+            return;
+        }
+        self.counters.add("hook.taken");
         let lost_before = self.rows_lost;
         _ = self.take_request(&request, Way::Socket { caller: caller.pid, reply: &reply });
         if self.rows_lost > lost_before {
@@ -85,7 +93,7 @@ impl Dispatcher {
         let unseen: Vec<_> = listing.files.into_iter().filter(|path| !self.spooled.contains(path)).collect();
         // Beyond what one listing takes there may be anything.
         let mut drained = if listing.more { Drained::More } else { Drained::All };
-        let mut heard = 0;
+        let (mut heard, mut kept) = (0, 0);
         for path in unseen {
             // Files that are left where they are do not count, or many of them would hide those behind.
             if heard >= SPOOL_A_TURN {
@@ -93,6 +101,12 @@ impl Dispatcher {
                 break;
             }
             match Spool::read(&path) {
+                // Bounded: they are read again at every look.
+                Ok(SpoolEvent { request, .. })
+                    if kept < NOT_YET_DECLARED_MAX && self.may_be_declared(&request) =>
+                {
+                    kept += 1;
+                }
                 Ok(SpoolEvent { request, ancestry }) => {
                     self.spooled.insert(path.clone());
                     let lost_before = self.rows_lost;
@@ -125,6 +139,15 @@ impl Dispatcher {
             Ok(dropped) => self.counters.add_many("spool.dropped", dropped),
         }
         drained
+    }
+
+    /// Whether this comes from an agent that a file may declare which cannot be read now: it is kept until the file can.
+    fn may_be_declared(&self, request: &Request) -> bool {
+        let Ok(view) = request.view() else { return false };
+        let Ok(agent) = AgentKind::named(&String::from_utf8_lossy(view.agent)) else { return false };
+        matches!(agent, AgentKind::Declared(_))
+            && self.declared.is_incomplete()
+            && self.declared.adapters().get(agent).is_none()
     }
 
     /// Half-written files of hooks that were killed go once they are too old to be anybody's.

@@ -4,6 +4,8 @@ use serde_json::json;
 use watchkeeper_api::method::{CheckLevel, GetDoctor, Nothing, SessionStart, SessionStartParams};
 use watchkeeper_core::AgentKind;
 
+use watchkeeper_frame::spool::Spool;
+
 use crate::rig::{Daemon, raw_frame, send, until};
 
 fn example() -> &'static str {
@@ -22,6 +24,32 @@ fn say(daemon: &Daemon, delivery: u128, event: &str) {
 fn file_check(daemon: &Daemon) -> Option<(CheckLevel, String)> {
     let doctor = daemon.client().call::<GetDoctor>(&Nothing {}).unwrap();
     doctor.checks.into_iter().find(|c| c.name == "adapter-cursor").map(|c| (c.level, c.detail))
+}
+
+/// A daemon that starts while the file has a mistake has no earlier version of it: what the agent says waits until it is mended.
+#[test]
+fn what_is_said_while_its_file_is_broken_is_heard_when_it_is_mended() {
+    let home = tempfile::Builder::new().prefix("wk").tempdir().unwrap();
+    let place = watchkeeper_daemon::Place::of_home(home.path());
+    let folder = place.config.join("agents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("cursor.toml");
+    std::fs::write(&file, example().replace("\"turn_started\"", "\"turn_strated\"")).unwrap();
+    let payload =
+        json!({"conversation_id": "c", "hook_event_name": "beforeSubmitPrompt", "workspace_roots": ["/p"]});
+    let spooled = raw_frame(1, "cursor", "beforeSubmitPrompt", payload.to_string().as_bytes());
+    Spool::at(place.spool()).write(&spooled, &[]).unwrap();
+    let daemon = Daemon::start(home.path());
+    let answer = send(&daemon.place, &raw_frame(2, "cursor", "stop", payload.to_string().as_bytes()));
+    assert!(
+        answer.as_ref().is_some_and(|answer| answer.contains("Refused")),
+        "its hook keeps it: {answer:?}"
+    );
+    assert_eq!(daemon.counter("hook.not_yet_declared"), 1);
+    assert_eq!((daemon.state_of("c"), daemon.counter("hook.unknown_agent")), (None, 0));
+    std::fs::write(&file, example()).unwrap();
+    until("it is heard", || (daemon.state_of("c") == Some("working")).then_some(()));
+    daemon.stop();
 }
 
 #[test]
