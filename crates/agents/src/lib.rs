@@ -23,6 +23,7 @@ pub mod qwen;
 
 mod contained;
 mod content_parts;
+mod known_fields;
 mod observe;
 mod open_calls;
 mod reply;

@@ -79,3 +79,25 @@ fn hooks_are_what_it_takes() {
     let failures = failures(|events| events.retain(|e| !matches!(e.kind, EventKind::Hook { .. })));
     assert!(failures.len() > 140, "only {} recordings need their hooks", failures.len());
 }
+
+/// What `doctor` would say of a newer version must not be said of the recorded ones.
+#[test]
+fn no_payload_has_a_field_that_is_not_known() {
+    let mut payloads = 0;
+    let found = FOLDERS
+        .iter()
+        .flat_map(|folder| find(&corpus().join(folder)).expect("the corpus is part of the repository"));
+    for path in found {
+        let recording = Recording::load(&path).unwrap_or_else(|e| panic!("{}: {e:#}", path.display()));
+        let adapter = watchkeeper_agents::adapter(recording.agent).expect("an adapter is built in");
+        for event in &recording.events {
+            let EventKind::Hook { event, payload, .. } = &event.kind else { continue };
+            let parsed = adapter.payload(Some(event), &[], payload);
+            let fields: Vec<&String> =
+                parsed.unknown.iter().filter(|name| name.starts_with("field ")).collect();
+            assert!(fields.is_empty(), "{} {event}: {fields:?}", recording.name);
+            payloads += 1;
+        }
+    }
+    assert!(payloads > 1000, "{payloads}");
+}

@@ -14,6 +14,7 @@ use watchkeeper_core::{
 use crate::{
     adapter::Parsed,
     json,
+    known_fields::{Form, count_new},
     observe::{Context, HookPayload, id, label, turn, unknown},
     task_notification::notices,
 };
@@ -30,6 +31,7 @@ pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     context.turn = turn(&value, "prompt_id");
     let mut out = Parsed::default();
     read_event(&event, &value, &mut context, &mut out);
+    count_new(Form::Claude, &value, &mut out);
     out
 }
 
@@ -268,7 +270,11 @@ fn notification(value: &Value, context: &mut Context, out: &mut Parsed) {
             context.push(out, body);
         }
         "idle_prompt" => context.push(out, SignalBody::IdleNoticed),
-        _ => context.push(out, SignalBody::Displayed { what: format!("Notification {}", label(kind)) }),
+        "" => {}
+        _ => {
+            unknown(out, &format!("notification {kind}"));
+            context.push(out, SignalBody::Displayed { what: format!("Notification {}", label(kind)) });
+        }
     }
 }
 

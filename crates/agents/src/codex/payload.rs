@@ -15,6 +15,7 @@ use watchkeeper_core::{
 use crate::{
     adapter::Parsed,
     json,
+    known_fields::{Form, count_new},
     observe::{Context, HookPayload, id, label, malformed, path, turn, unknown},
 };
 
@@ -41,6 +42,7 @@ pub(super) fn parse(event: Option<&str>, argv: &[&[u8]], payload: &[u8]) -> Pars
     }
     let mut out = Parsed::default();
     read_event(&event, &value, context, &mut out);
+    count_new(Form::Codex, &value, &mut out);
     out
 }
 

@@ -19,6 +19,7 @@ use super::work;
 use crate::{
     adapter::Parsed,
     json,
+    known_fields::{Form, count_new},
     observe::{Context, id, label, malformed, path, unknown, wall},
 };
 
@@ -62,6 +63,7 @@ pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
         Thread::Main => main_event(event, &value, &context, &mut out),
         Thread::Subagent(agent) => subagent_event(event, agent.clone(), &context, &mut out),
     }
+    count_new(Form::Copilot, &value, &mut out);
     out
 }
 

@@ -14,6 +14,7 @@ use crate::{
     adapter::Parsed,
     content_parts::{leading_pid, result_words},
     json,
+    known_fields::{Form, count_new},
     observe::{Context, HookPayload, label, unknown, wall},
 };
 
@@ -30,6 +31,7 @@ pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     context.at = json::text(&value, "timestamp").and_then(wall);
     let mut out = Parsed::default();
     read_event(&event, &value, &context, &mut out);
+    count_new(Form::Gemini, &value, &mut out);
     out
 }
 

@@ -18,6 +18,7 @@ use crate::{
     adapter::Parsed,
     content_parts::result_words,
     json,
+    known_fields::{Form, count_new},
     observe::{Context, HookPayload, id, is_id, label, turn, unknown, wall},
     task_notification::end_of_status,
 };
@@ -40,6 +41,7 @@ pub(super) fn parse(event: Option<&str>, payload: &[u8]) -> Parsed {
     context.turn = turn(&value, "prompt_id").filter(|_| !between_turns);
     let mut out = Parsed::default();
     read_event(&event, &value, &context, &mut out);
+    count_new(Form::Qwen, &value, &mut out);
     out
 }
 

@@ -89,7 +89,7 @@ pub struct JournalState {
     pub size_bytes: u64,
 }
 
-/// What a graceful stop leaves behind, one sentence each: sessions that still run, holds that are dropped.
+/// What a graceful stop leaves behind, one sentence each: the sessions that still run. Holds are kept for the next daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
     pub left: Vec<String>,
