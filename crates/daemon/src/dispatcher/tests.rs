@@ -92,10 +92,11 @@ async fn what_a_killed_hook_left_half_written_goes_when_it_is_old() {
 fn ask(dispatcher: &mut Dispatcher, method: &str) -> Result<serde_json::Value, watchkeeper_api::Failure> {
     let params = serde_json::json!({ "owner": "person", "reason": "r", "agent": "claude", "session": "s" });
     let (reply, mut answered) = tokio::sync::oneshot::channel();
-    let call = watchkeeper_api::Call::parse(method, params).unwrap();
+    let call = watchkeeper_api::Call::parse(method, params)?;
     let grant = Some(crate::grant::Grant::Scope(watchkeeper_api::Scope::Machine));
     dispatcher.answer(crate::event::ApiCall { caller: Caller { pid: None }, grant, call, reply });
-    answered.try_recv().unwrap().map(|answer| answer.value)
+    let unanswered = |_| watchkeeper_api::Failure::new(watchkeeper_api::ErrorCode::Internal, "not at once");
+    answered.try_recv().map_err(unanswered)?.map(|answer| answer.value)
 }
 
 /// A disk that takes nothing is when a person looks, and ends the daemon.
