@@ -97,19 +97,25 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// Once a daemon: what happened before is passed over, up to the row that tells of this client.
     pub(super) fn by(daemon: &PrivateDaemon) -> Result<Self> {
         let mut client = daemon.command();
         client.args(["events", "--follow", "--json"]).stdout(Stdio::piped());
         let mut client = client.spawn()?;
-        Ok(Self { lines: lines_of(&mut client)?, client })
+        let told = Self { lines: lines_of(&mut client)?, client };
+        while !told.next("itself")?.1.contains("\"input\":\"observers\"") {}
+        Ok(told)
+    }
+
+    fn next(&self, of: &str) -> Result<(Instant, String)> {
+        self.lines.recv_timeout(TOLD_WITHIN).with_context(|| format!("nothing tells of {of}"))
     }
 
     /// When it was told that the conversation came to be in this state; waits for it.
     pub(super) fn when(&self, conversation: &Conversation, state: &str) -> Result<Instant> {
         let change = format!("\"session\":\"claude:{}\",\"to\":\"{state}\"", conversation.id);
         loop {
-            let (at, line) =
-                self.lines.recv_timeout(TOLD_WITHIN).with_context(|| format!("nothing tells of {state}"))?;
+            let (at, line) = self.next(state)?;
             if line.contains(&change) {
                 return Ok(at);
             }
