@@ -19,7 +19,7 @@ use notify::{Config, ErrorKind, EventKindMask, RecommendedWatcher, RecursiveMode
 const SAME_READ: Duration = Duration::from_micros(200);
 /// and from different reads, but in a crowd. Then the watcher's thread rests so long, while the queue gathers what comes: to be
 /// woken costs more than a notice. A notice that comes alone keeps nobody waiting, nor does it wait.
-const CROWDED: Duration = Duration::from_millis(4);
+const CROWDED: Duration = Duration::from_millis(2);
 
 /// Told which paths changed; an empty set means everything.
 type Touched = dyn Fn(BTreeSet<PathBuf>) + Send + Sync;
@@ -298,9 +298,9 @@ mod tests {
             crowd.is_joined_at(now)
         };
         assert!(!after(0), "the first");
-        assert!(!after(4_000) && !after(60_000_000), "alone");
+        assert!(!after(2_000) && !after(60_000_000), "alone");
         assert!(!after(20) && !after(20), "of one read");
-        assert!(after(300) && after(3_999), "one read after the other");
+        assert!(after(300) && after(1_999), "one read after the other");
     }
 
     #[test]

@@ -28,7 +28,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const TOUCHED_MAX: usize = 4096;
 
 /// Files that change all the time are looked at once in so long at most. A change after a quiet time is looked at right away.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// After a look comes a rest of so many times what it took: the more is written, the more is looked at together, since to be
 /// woken and to commit cost as much for one line as for a hundred,
 const REST: u32 = 24;
@@ -179,18 +179,20 @@ mod tests {
         let began = Instant::now();
         touched.add(paths(&["a"]));
         assert_eq!((touched.take().await, began.elapsed()), (paths(&["a"]), Duration::ZERO));
+        touched.looked_for(LOOK_EVERY);
+        let rest = LOOK_EVERY * REST;
         touched.add(paths(&["a"]));
         // Whoever gives up waiting takes nothing along.
-        let waiting = tokio::time::timeout(LOOK_EVERY / 2, touched.take()).await;
+        let waiting = tokio::time::timeout(rest / 2, touched.take()).await;
         assert!(waiting.is_err());
         touched.add(paths(&["b"]));
-        assert_eq!((touched.take().await, began.elapsed()), (paths(&["a", "b"]), LOOK_EVERY));
+        assert_eq!((touched.take().await, began.elapsed()), (paths(&["a", "b"]), rest));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_long_look_is_followed_by_a_longer_rest() {
         let touched = Touched::default();
-        for (took, rest) in [(1, 24), (0, 5), (2, 48), (u64::from(u32::MAX), 50)] {
+        for (took, rest) in [(1, 24), (0, 1), (2, 48), (u64::from(u32::MAX), 50)] {
             touched.looked_for(Duration::from_millis(took));
             touched.add(paths(&["a"]));
             let began = Instant::now();
