@@ -61,6 +61,17 @@ pub trait TranscriptReader: std::fmt::Debug + Send {
     fn save(&self) -> Value;
 }
 
+/// A look for one session's transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TranscriptSearch {
+    /// Below the agent's home, with `/` between segments.
+    pub folder: &'static str,
+    /// So many folders deep below that one its files may be.
+    pub depth: usize,
+    /// How the name of its file ends. No other session's does.
+    pub name_end: String,
+}
+
 /// What a state file of the agent says (Claude's session registry).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateFile {
@@ -99,6 +110,11 @@ pub trait Adapter: std::fmt::Debug + Send + Sync {
     /// not always give its path; the folder of that file is the session's alone. `None` as well for an id that names no file
     /// there.
     fn transcript_below_home(&self, _session: &str) -> Option<String> {
+        None
+    }
+    /// By what a session's transcript is found among others below the agent's home folder, for an agent whose hooks may leave its
+    /// path out and whose place the id alone does not give. `None` as well for an id that is no part of a file's name.
+    fn transcript_search(&self, _session: &str) -> Option<TranscriptSearch> {
         None
     }
     /// Folders of state files to watch, derived from a session's transcript path (so that a moved home is honoured).

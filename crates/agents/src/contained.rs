@@ -11,7 +11,7 @@ use serde_json::Value;
 use watchkeeper_core::{AgentKind, effect::HookAnswer};
 
 use crate::{
-    adapter::{Adapter, Parsed, StateFile, TranscriptReader},
+    adapter::{Adapter, Parsed, StateFile, TranscriptReader, TranscriptSearch},
     ancestry::{AncestryRules, Found, ProcessInfo},
     declared::Declared,
     install::Installer,
@@ -92,6 +92,10 @@ impl Adapter for AdapterRef {
 
     fn transcript_below_home(&self, session: &str) -> Option<String> {
         contained(|| self.inner().transcript_below_home(session)).flatten()
+    }
+
+    fn transcript_search(&self, session: &str) -> Option<TranscriptSearch> {
+        contained(|| self.inner().transcript_search(session)).flatten()
     }
 
     fn state_dirs(&self, transcript: &str) -> Vec<String> {

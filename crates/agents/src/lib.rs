@@ -29,7 +29,7 @@ mod open_calls;
 mod reply;
 mod task_notification;
 
-pub use adapter::{Adapter, Observation, Parsed, StateFile, TranscriptReader, adapter};
+pub use adapter::{Adapter, Observation, Parsed, StateFile, TranscriptReader, TranscriptSearch, adapter};
 pub use contained::AdapterRef;
 pub use declared::{Adapters, Declared};
 pub use line_scanner::LineScanner;

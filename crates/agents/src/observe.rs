@@ -113,6 +113,12 @@ pub(crate) fn malformed(why: impl std::fmt::Display) -> Parsed {
     Parsed { malformed: Some(why.to_string()), ..Parsed::default() }
 }
 
+/// Whether a session's id may stand in a file's name: an id of anything else could lead elsewhere.
+pub(crate) fn is_file_name_part(session: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    !session.is_empty() && session.chars().all(is_part)
+}
+
 /// Counts a name that no adapter knows.
 pub(crate) fn unknown(out: &mut Parsed, name: &str) {
     if out.unknown.len() < UNKNOWN_MAX {

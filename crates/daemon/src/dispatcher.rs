@@ -150,6 +150,8 @@ pub(crate) struct Dispatcher {
     /// Spooled events that were taken and whose files still stand, since their rows are not stored yet. Bounded by the
     /// spool itself.
     pub(crate) spooled: BTreeSet<PathBuf>,
+    /// Sessions whose transcripts were looked for by their names.
+    pub(crate) sought: BTreeSet<watchkeeper_core::SessionKey>,
     /// When half-written files were looked for last.
     pub(crate) spool_swept: Option<std::time::Instant>,
     pub(crate) started: Now,
@@ -199,6 +201,7 @@ impl Dispatcher {
             held: BTreeMap::new(),
             spooled: BTreeSet::new(),
             spool_swept: None,
+            sought: BTreeSet::new(),
             started: clock::now(),
             durable,
             revision: 0,

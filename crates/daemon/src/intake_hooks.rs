@@ -30,6 +30,9 @@ pub(crate) const SPOOL_A_TURN: usize = 512;
 /// Spooled events that are kept for agents whose files cannot be read; further ones are nobody's.
 const NOT_YET_DECLARED_MAX: usize = 256;
 
+/// Sessions remembered whose transcripts were looked for; then all are forgotten, which costs further looks.
+const SOUGHT_MAX: usize = 4096;
+
 /// What came of looking through the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drained {
@@ -250,7 +253,7 @@ impl Dispatcher {
 
     /// Adds the transcript's path where a hook names its session only. A session that is followed somewhere stays there.
     fn find_transcripts(
-        &self,
+        &mut self,
         adapter: &dyn Adapter,
         process: Option<AgentProcess>,
         observations: &mut [Observation],
@@ -266,8 +269,34 @@ impl Dispatcher {
             }
             let known = view.and_then(|view| view.processes.last().copied());
             let process = process.map(|p| p.process).or(known);
-            observation.facts.transcript = transcript_place::of(adapter, session, process);
+            observation.facts.transcript = transcript_place::of(adapter, session, process)
+                .or_else(|| self.search_transcript(adapter, session, process, &observation.body));
         }
+    }
+
+    /// Looks through the agent's files where a turn begins: by then there is one. Once a session, since there may be many.
+    fn search_transcript(
+        &mut self,
+        adapter: &dyn Adapter,
+        session: &str,
+        process: Option<ProcessRef>,
+        body: &SignalBody,
+    ) -> Option<String> {
+        if !matches!(body, SignalBody::Started { .. }) || adapter.transcript_search(session).is_none() {
+            return None;
+        }
+        let key = SessionKey::new(adapter.kind(), session);
+        if self.sought.len() >= SOUGHT_MAX {
+            self.sought.clear();
+        }
+        if !self.sought.insert(key) {
+            return None;
+        }
+        let found = transcript_place::search(adapter, session, process);
+        if found.is_none() {
+            self.counters.add("transcript.not_followed");
+        }
+        found
     }
 
     /// A group of observations of one sender, in order. `None`: none of them was news.

@@ -9,9 +9,10 @@ use serde_json::Value;
 use watchkeeper_core::{AgentKind, effect::HookAnswer};
 
 use crate::{
-    adapter::{Adapter, Parsed, TranscriptReader},
+    adapter::{Adapter, Parsed, TranscriptReader, TranscriptSearch},
     ancestry::{AncestryRules, ProcessInfo},
     install::Installer,
+    observe::is_file_name_part,
     reply,
 };
 
@@ -42,6 +43,12 @@ impl Adapter for Codex {
 
     fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
         Some(Box::new(transcript::Reader::new(session, saved)))
+    }
+
+    /// `sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`, by the day on which the session began.
+    fn transcript_search(&self, session: &str) -> Option<TranscriptSearch> {
+        let name_end = format!("-{session}.jsonl");
+        is_file_name_part(session).then_some(TranscriptSearch { folder: "sessions", depth: 3, name_end })
     }
 
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {

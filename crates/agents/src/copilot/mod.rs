@@ -13,6 +13,7 @@ use crate::{
     adapter::{Adapter, Parsed, TranscriptReader},
     ancestry::AncestryRules,
     install::Installer,
+    observe::is_file_name_part,
 };
 
 /// The adapter; it has no state.
@@ -41,10 +42,7 @@ impl Adapter for Copilot {
     }
 
     fn transcript_below_home(&self, session: &str) -> Option<String> {
-        // An id of anything else could lead elsewhere.
-        let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        (!session.is_empty() && session.chars().all(is_id))
-            .then(|| format!("session-state/{session}/events.jsonl"))
+        is_file_name_part(session).then(|| format!("session-state/{session}/events.jsonl"))
     }
 
     fn reply(&self, event: &str, answer: &HookAnswer) -> Option<String> {

@@ -50,6 +50,37 @@ fn check(home: &Path, variables: &[(&str, &Path)], agent_home: &Path) {
     daemon.stop();
 }
 
+/// Codex may say `null`: then the only file that names the session is its transcript.
+#[test]
+fn a_codex_transcript_is_found_by_the_sessions_id() {
+    let home = tempfile::tempdir().unwrap();
+    let moved = home.path().join("moved");
+    let agent = Agent::start(home.path(), "codex", &[("CODEX_HOME", &moved)]);
+    let day = moved.join("sessions/2026/11/30");
+    fs::create_dir_all(&day).unwrap();
+    let rollout = |id: &str| day.join(format!("rollout-2026-11-30T08-00-00-{id}.jsonl"));
+    for id in [SESSION, "another", "twice"] {
+        fs::write(rollout(id), "").unwrap();
+    }
+    fs::write(moved.join("sessions/2026/rollout-copied-twice.jsonl"), "").unwrap();
+    let daemon = Daemon::start(home.path());
+    let prompt = |delivery: u128, id: &str| {
+        let payload = json!({
+            "hook_event_name": "UserPromptSubmit", "session_id": id, "turn_id": "t", "prompt": "p", "transcript_path": null,
+        });
+        let frame = raw_frame(delivery, "codex", "UserPromptSubmit", payload.to_string().as_bytes());
+        let spool = Spool::at(daemon.place.spool());
+        spool.write(&frame, &agent.ancestry(Namespaces::own())).unwrap();
+        let told = || daemon.status().sessions.into_iter().find(|session| session.id == id);
+        until("the session is known", told).transcript
+    };
+    assert_eq!(prompt(1, SESSION).as_deref(), rollout(SESSION).to_str());
+    assert_eq!(prompt(2, "twice"), None, "nobody knows which");
+    assert_eq!(prompt(3, "none"), None);
+    assert_eq!(daemon.counter("transcript.not_followed"), 2);
+    daemon.stop();
+}
+
 #[test]
 fn a_copilot_transcript_is_found_where_its_home_was_moved() {
     let home = tempfile::tempdir().unwrap();
