@@ -47,33 +47,12 @@ const CAPABILITIES: [(&str, u32); 3] = [("events", 1), ("holds", 1), (RESTART, 1
 const BEHIND: &str = "the journal is behind";
 
 /// Whether a request brings something that the journal must take first. What only looks, and what ends the daemon, is answered also
-/// when it is stuck: that is when a person asks.
+/// when it is stuck: that is when a person asks. A subscription only looks, but its coming and going are rows.
 const fn adds_rows(call: &Call) -> bool {
     match call {
-        Call::Subscribe(_)
-        | Call::SessionStart(_)
-        | Call::SessionStop(_)
-        | Call::SessionActivity(_)
-        | Call::SessionSoftlock(_)
-        | Call::SessionClearSoftlock(_)
-        | Call::SessionRemove(_)
-        | Call::HoldTake(_)
-        | Call::HoldRelease(_)
-        | Call::ConfigSet(_)
-        | Call::ConfigUnset(_) => true,
-        Call::Initialize(_)
-        | Call::GetStatus(_)
-        | Call::GetWhy(_)
-        | Call::Explain(_)
-        | Call::GetEvents(_)
-        | Call::HoldList(_)
-        | Call::ConfigGet(_)
-        | Call::GetConfigPath(_)
-        | Call::GetConfigSchema(_)
-        | Call::GetDaemonStatus(_)
-        | Call::DaemonStop(_)
-        | Call::DaemonRestart(_)
-        | Call::GetDoctor(_) => false,
+        Call::Subscribe(_) => true,
+        Call::DaemonStop(_) | Call::DaemonRestart(_) => false,
+        other => !grant::is_a_read(other),
     }
 }
 

@@ -17,7 +17,11 @@ impl Counters {
         self.add_many(name, 1);
     }
 
+    /// A name of which nothing came takes no place.
     pub(crate) fn add_many(&mut self, name: &str, by: u64) {
+        if by == 0 {
+            return;
+        }
         let name: String = name.chars().take(MAX_NAME).collect();
         let slot = if self.counts.contains_key(&name) || self.counts.len() < MAX_NAMES {
             name
@@ -42,6 +46,13 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_did_not_come_takes_no_place() {
+        let mut counters = Counters::default();
+        counters.add_many("event", 0);
+        assert!(counters.all().is_empty());
+    }
 
     #[test]
     fn a_flood_of_names_is_bounded_and_still_counted() {

@@ -570,9 +570,7 @@ impl Dispatcher {
         for stated in self.follower.state_files_at(paths) {
             self.agent_stated(stated);
         }
-        for _ in 0..self.follower.take_unread_state_files() {
-            self.counters.add("agent_state.unread");
-        }
+        self.counters.add_many("agent_state.unread", self.follower.take_unread_state_files());
         for key in self.follower.sessions_at(paths) {
             self.look_at(&key);
         }
@@ -641,9 +639,7 @@ impl Dispatcher {
     }
 
     pub(crate) fn count(&mut self, agent: AgentKind, parsed: &Parsed) {
-        for _ in 0..parsed.panicked {
-            self.counters.add("adapter.panicked");
-        }
+        self.counters.add_many("adapter.panicked", parsed.panicked.into());
         for name in &parsed.unknown {
             self.unknown.add(&format!("{agent}.{name}"));
         }

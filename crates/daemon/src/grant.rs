@@ -99,7 +99,7 @@ fn forbidden(message: String, hint: &str) -> Failure {
 }
 
 /// Whether a call only reads.
-const fn is_a_read(call: &Call) -> bool {
+pub(crate) const fn is_a_read(call: &Call) -> bool {
     match call {
         Call::Initialize(_)
         | Call::GetStatus(_)

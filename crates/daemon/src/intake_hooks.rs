@@ -160,7 +160,6 @@ impl Dispatcher {
         }
         self.spool_swept = Some(Instant::now());
         match spool.sweep_temporary(SystemTime::now()) {
-            Ok(0) => {}
             Ok(swept) => self.counters.add_many("spool.swept", swept as u64),
             Err(error) => tracing::warn!(%error, "the spool cannot be swept"),
         }

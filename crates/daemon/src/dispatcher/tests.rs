@@ -99,18 +99,23 @@ fn ask(dispatcher: &mut Dispatcher, method: &str) -> Result<serde_json::Value, w
     answered.try_recv().map_err(unanswered)?.map(|answer| answer.value)
 }
 
-/// A disk that takes nothing is when a person looks, and ends the daemon.
-#[tokio::test]
-async fn whoever_only_looks_is_answered_while_the_journal_is_behind() {
-    let home = tempfile::tempdir().unwrap();
-    let Life { mut dispatcher, sources: _sources, events, .. } =
-        Life::begin(home.path(), FileNotices::new(|_| {}));
+/// Brings the writer to wait for us, and rows to wait for the writer.
+fn fall_behind(dispatcher: &mut Dispatcher, events: &mpsc::Sender<Event>) {
     while events.try_send(Event::ObserverLeft).is_ok() {}
     let mut lid = false;
     while !dispatcher.journal.is_behind() {
         lid = !lid;
         assert!(dispatcher.apply(InputBody::Lid { state: Known::Is(lid) }).is_some());
     }
+}
+
+/// A disk that takes nothing is when a person looks, and ends the daemon.
+#[tokio::test]
+async fn whoever_only_looks_is_answered_while_the_journal_is_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let Life { mut dispatcher, sources: _sources, events, .. } =
+        Life::begin(home.path(), FileNotices::new(|_| {}));
+    fall_behind(&mut dispatcher, &events);
     for adds in ["hold.take", "session.start", "subscribe"] {
         let code = ask(&mut dispatcher, adds).unwrap_err().code;
         assert_eq!(code, watchkeeper_api::ErrorCode::Busy, "{adds}");
@@ -130,12 +135,7 @@ async fn the_state_is_made_anew_while_the_journal_is_behind_and_our_queue_is_ful
     let home = tempfile::tempdir().unwrap();
     let Life { mut dispatcher, sources: _sources, events, .. } =
         Life::begin(home.path(), FileNotices::new(|_| {}));
-    while events.try_send(Event::ObserverLeft).is_ok() {}
-    let mut lid = false;
-    while !dispatcher.journal.is_behind() {
-        lid = !lid;
-        assert!(dispatcher.apply(InputBody::Lid { state: Known::Is(lid) }).is_some());
-    }
+    fall_behind(&mut dispatcher, &events);
     for external_on in [Known::Is(2), Known::Is(1)] {
         assert!(dispatcher.apply(InputBody::Displays { external_on }).is_some());
     }
