@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from plays import begin_long_tool, open_idle
 from scene import Scene
+from session_plays import one_turn
 from signs import AGENT_GONE, BUSY_3, EXIT, FIRST_PROMPT, TOOL_STARTED, TURN_STOPPED
 
 
@@ -18,26 +21,26 @@ def print_kill_wrapper(scene: Scene) -> None:
     scene.expect("ended", AGENT_GONE, "the agent ended")
 
 
-def terminal_kill_wrapper(scene: Scene) -> None:
-    """The wrapper was the pane's process: the terminal goes with it, and the agent with that."""
+def in_a_long_tool(scene: Scene, end: Callable[[], None], truth: str) -> None:
+    """In the terminal interface the agent goes with what is ended."""
     open_idle(scene)
     begin_long_tool(scene, scene.send)
-    scene.kill_wrapper()
-    scene.expect("ended", AGENT_GONE, "the terminal went with the wrapper")
+    end()
+    scene.expect("ended", AGENT_GONE, truth)
+
+
+def terminal_kill_wrapper(scene: Scene) -> None:
+    """The wrapper was the pane's process: the terminal goes with it, and the agent with that."""
+    in_a_long_tool(scene, scene.kill_wrapper, "the terminal went with the wrapper")
 
 
 def terminal_closed(scene: Scene) -> None:
-    open_idle(scene)
-    begin_long_tool(scene, scene.send)
-    scene.close_terminal()
-    scene.expect("ended", AGENT_GONE, "the terminal was closed")
+    in_a_long_tool(scene, scene.close_terminal, "the terminal was closed")
 
 
 def terminal_closed_idle(scene: Scene) -> None:
     open_idle(scene)
-    scene.send("PLAY slow:2")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given")
-    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    one_turn(scene)
     scene.close_terminal()
     scene.expect("ended", AGENT_GONE, "the terminal was closed")
 
@@ -49,10 +52,7 @@ def print_terminated(scene: Scene) -> None:
 
 
 def terminal_terminated(scene: Scene) -> None:
-    open_idle(scene)
-    begin_long_tool(scene, scene.send)
-    scene.terminate()
-    scene.expect("ended", AGENT_GONE, "the agent was told to end")
+    in_a_long_tool(scene, scene.terminate, "the agent was told to end")
 
 
 def orphan(scene: Scene) -> None:

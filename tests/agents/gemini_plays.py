@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from plays import begin_long_tool, leave, open_idle
+import plays
+from plays import escape_answer, leave, open_idle
 from scene import Scene
 from signs import BUSY_3, FIRST_PROMPT, TOOL_RETURNED, TURN_STOPPED, any_of, hook, notified, record
 
@@ -36,21 +37,11 @@ def question(scene: Scene) -> None:
 
 
 def escape_turn(scene: Scene) -> None:
-    open_idle(scene)
-    scene.send("PLAY slow:30")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given")
-    scene.pause(1.0)
-    scene.press("Escape")
-    scene.expect("idle", CANCELLED, "Esc interrupted the answer")
-    leave(scene)
+    escape_answer(scene, "PLAY slow:30", "Esc interrupted the answer", CANCELLED)
 
 
 def escape_tool(scene: Scene) -> None:
-    open_idle(scene)
-    begin_long_tool(scene, scene.send)
-    scene.press("Escape")
-    scene.expect("idle", CANCELLED, "Esc interrupted the tool")
-    leave(scene)
+    plays.escape_tool(scene, "idle", "Esc interrupted the tool", CANCELLED)
 
 
 def background(scene: Scene) -> None:

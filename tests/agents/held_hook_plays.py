@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from plays import leave, open_idle
 from scene import Scene
-from signs import AGENT_GONE, ASKED, BUSY_60, EXIT, FIRST_PROMPT, INTERRUPTED, TURN_STOPPED, any_of, hook, registry
+from session_plays import one_turn
+from signs import AGENT_GONE, ASKED, BUSY_60, EXIT, FIRST_PROMPT, INTERRUPTED, any_of, hook, registry
 
 
 def ended_by_agent(event: str):
@@ -15,9 +16,7 @@ def slow_session_end(scene: Scene) -> None:
     """The agent does not wait for it, and kills it within seconds. The session is over when it is told so."""
     scene.slow_hook("SessionEnd", has_timeout=scene.agent.name != "claude")
     open_idle(scene)
-    scene.send("PLAY slow:2")
-    scene.expect("working", FIRST_PROMPT, "a prompt was given")
-    scene.expect("idle", TURN_STOPPED, "the turn stopped")
+    one_turn(scene)
     leave(scene)
     scene.expect("ended", EXIT, "the agent ended before the hook")
     scene.slow_hook_runs("SessionEnd", False)
@@ -37,7 +36,7 @@ def begin_slow_stop(scene: Scene) -> None:
     open_idle(scene)
     scene.send("PLAY slow:2")
     scene.expect("working", FIRST_PROMPT, "a prompt was given")
-    scene.expect(None, hook("Stop"), "the turn stopped, with a slow hook on it", demand=None)
+    scene.expect(None, hook("Stop"), "the turn stopped, with a slow hook on it")
     scene.slow_hook_runs("Stop", True)
 
 
@@ -56,16 +55,16 @@ def slow_stop_terminal_closed(scene: Scene) -> None:
     scene.expect("ended", ended_by_agent("Stop"), "the hook ended with it")
 
 
-def begin_slow_permission(scene: Scene, event: str = "PermissionRequest") -> None:
-    scene.slow_hook(event)
+def begin_slow_permission(scene: Scene) -> None:
+    scene.slow_hook("PermissionRequest")
     open_idle(scene, asks=True)
     scene.send(f"PLAY permit:{BUSY_60} ;; text:never")
     scene.expect("working", FIRST_PROMPT, "a prompt was given", brief=True)
     if scene.agent.name == "claude":
         scene.expect("waiting", any_of(ASKED, registry("waiting")), "a dialog opened beside the hook")
     else:
-        scene.expect(None, hook(event, "PreToolUse"), "a permission was asked for; the dialog waits for the hook")
-    scene.slow_hook_runs(event, True)
+        scene.expect(None, hook("PermissionRequest", "PreToolUse"), "a permission was asked for; the dialog waits for the hook")
+    scene.slow_hook_runs("PermissionRequest", True)
 
 
 def slow_permission_escape(scene: Scene) -> None:

@@ -104,14 +104,14 @@ def begin_long_tool(scene: Scene, give: Callable[[str], None]) -> None:
     scene.expect("working", TOOL_STARTED, "a tool was started")
 
 
-def escape_answer(scene: Scene, prompt: str, truth: str) -> None:
+def escape_answer(scene: Scene, prompt: str, truth: str, interrupted: Predicate = INTERRUPTED) -> None:
     """Esc a second after the prompt, while the model is at it."""
     open_idle(scene)
     scene.send(prompt)
     scene.expect("working", FIRST_PROMPT, "a prompt was given")
     scene.pause(1.0)
     scene.press("Escape")
-    scene.expect("idle", INTERRUPTED, truth)
+    scene.expect("idle", interrupted, truth)
     leave(scene)
 
 
@@ -233,22 +233,22 @@ def terminal_escape_turn(scene: Scene) -> None:
     escape_answer(scene, "PLAY slow:30", "Esc interrupted the answer")
 
 
-def terminal_escape_tool_claude(scene: Scene) -> None:
-    """Claude ends the tool that ran."""
+def escape_tool(scene: Scene, state: str, truth: str, interrupted: Predicate = INTERRUPTED) -> None:
     open_idle(scene)
     begin_long_tool(scene, scene.send)
     scene.press("Escape")
-    scene.expect("idle", INTERRUPTED, "Esc interrupted the tool")
+    scene.expect(state, interrupted, truth)
     leave(scene)
+
+
+def terminal_escape_tool_claude(scene: Scene) -> None:
+    """Claude ends the tool that ran."""
+    escape_tool(scene, "idle", "Esc interrupted the tool")
 
 
 def terminal_escape_tool_codex(scene: Scene) -> None:
     """Codex leaves the command running, as a terminal in the background."""
-    open_idle(scene)
-    begin_long_tool(scene, scene.send)
-    scene.press("Escape")
-    scene.expect("background", INTERRUPTED, "Esc interrupted the turn, not the command")
-    leave(scene)
+    escape_tool(scene, "background", "Esc interrupted the turn, not the command")
 
 
 def terminal_escape_before_first_byte(scene: Scene) -> None:

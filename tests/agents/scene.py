@@ -21,7 +21,7 @@ from typing import Any
 
 import judge
 from agents import Claude, Codex, Copilot, Gemini, Home, OpenCode, Qwen
-from evidence import Evidence, Predicate, Witness
+from evidence import Predicate, Witness
 from logind import Rig
 from processes import arguments_of, children, end_all, is_zombie, program_name, with_home
 from product import Product, ProductError
