@@ -1,7 +1,8 @@
-//! An adapter whose faults stay its own: what panics in it says nothing, is counted, and is not asked the same again. Texts of
-//! others come this way only.
+//! An adapter whose faults stay its own: what panics in it says nothing, and is not asked the same again. Payloads and lines at
+//! which it panicked are counted. Texts of others come this way only.
 
 use std::{
+    cell::Cell,
     ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -87,7 +88,8 @@ impl Adapter for AdapterRef {
 
     fn transcript(&self, session: &str, saved: Option<&Value>) -> Option<Box<dyn TranscriptReader>> {
         let inner = contained(|| self.inner().transcript(session, saved)).flatten()?;
-        Some(Box::new(Reader { adapter: self.clone(), session: session.to_owned(), inner: Some(inner) }))
+        let (adapter, session) = (self.clone(), session.to_owned());
+        Some(Box::new(Reader { adapter, session, inner: Some(inner), uncounted: Cell::new(0) }))
     }
 
     fn transcript_below_home(&self, session: &str) -> Option<String> {
@@ -122,20 +124,26 @@ struct Reader {
     session: String,
     /// `None`: not even a fresh one could be made.
     inner: Option<Box<dyn TranscriptReader>>,
+    /// Looks at lines that panicked since the last line that was read.
+    uncounted: Cell<u32>,
 }
 
 impl TranscriptReader for Reader {
     fn wants(&self, line: &[u8]) -> bool {
         let Some(inner) = &self.inner else { return false };
-        contained(|| inner.wants(line)).unwrap_or(false)
+        contained(|| inner.wants(line)).unwrap_or_else(|| {
+            self.uncounted.set(self.uncounted.get().saturating_add(1));
+            false
+        })
     }
 
     fn line(&mut self, line: &[u8], out: &mut Parsed) {
+        out.panicked = out.panicked.saturating_add(self.uncounted.take());
         let Some(inner) = &mut self.inner else { return };
         let before = out.observations.len();
         if contained(|| inner.line(line, out)).is_none() {
             out.observations.truncate(before);
-            out.panicked += 1;
+            out.panicked = out.panicked.saturating_add(1);
             self.inner = contained(|| self.adapter.inner().transcript(&self.session, None)).flatten();
         }
     }
@@ -240,7 +248,7 @@ mod tests {
         let mut reader = AdapterRef::built_in(&BROKEN).transcript("s", None).unwrap();
         let (mut scanner, mut out) = (LineScanner::new(), Parsed::default());
         scanner.push([&*good, &*bad, "worse\n", &*good].concat().as_bytes(), reader.as_mut(), &mut out);
-        assert_eq!((out.observations.len(), out.panicked), (2, 1));
+        assert_eq!((out.observations.len(), out.panicked), (2, 2));
         let begins: Vec<u64> = out.lines.iter().map(|line| line.offset).collect();
         assert_eq!(begins, [0, (good.len() + bad.len() + "worse\n".len()) as u64]);
         assert_eq!(out.lines[1].first, 1);
